@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli.serving import ServeOptions, plain_options
+from pegboard.cli.serve_options import ServeOptions, plain_options
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "service.md").read_text("utf-8")
 

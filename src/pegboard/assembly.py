@@ -105,6 +105,7 @@ class Pegboard(Board):
         fast_path: bool | None = None,
         cached: bool = False,
         idle: float | None = None,
+        folder: Path | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -118,6 +119,7 @@ class Pegboard(Board):
             fast_path: False keeps every request on the MCP SDK's own path; None is False for PEGBOARD_FAST_PATH=0.
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
+            folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -127,13 +129,13 @@ class Pegboard(Board):
             StoreError: the store cannot be opened.
         """
         variables = os.environ if env is None else env
-        source, quickstart = source_of(config, toolkits, loadouts)
+        source, quickstart = source_of(config, toolkits, loadouts, folder)
         known = kept(source.path, variables) if cached and source.is_file else None
         configuration = known or loaded(source, variables)
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        upstreams = _servers(masker, fast_path=fast, store=store)
+        upstreams = _servers(masker, fast_path=fast, store=store, folder=folder)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
@@ -227,6 +229,11 @@ class Pegboard(Board):
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
         await self._apart.retain(configuration.specs.values())
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Return the variables that the configuration may name."""
+        return self._env
 
     @cached_property
     def _reloading(self) -> asyncio.Lock:
@@ -575,10 +582,10 @@ def quickstart_store() -> Path:
     return store_of(Path("pegboard.yaml"))  # which a person may create: what is stored by then stays
 
 
-def _servers(masker: Masker, *, fast_path: bool, store: Store) -> McpSource:
+def _servers(masker: Masker, *, fast_path: bool, store: Store, folder: Path | None) -> McpSource:
     from pegboard.sources.mcp import McpSource
 
-    return McpSource(mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store)
+    return McpSource(mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store, folder=folder)
 
 
 def plugin_processes(

@@ -188,8 +188,8 @@ def known_tools(catalog: Catalog) -> Mapping[str, Collection[str]]:
     return {name: tools for name, tools in known.items() if tools}
 
 
-def choose(path: str | Path | None) -> tuple[Path, bool]:
-    """Return the configuration that is meant, and whether it is the packaged quickstart.
+def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, bool]:
+    """Return the configuration that is meant, else that of a folder, and whether it is the packaged quickstart.
 
     Raises ``NotAcceptedError`` for one that was found, and that this user has not accepted (P11).
     """
@@ -198,21 +198,21 @@ def choose(path: str | Path | None) -> tuple[Path, bool]:
 
     if path is not None:
         return Path(path), False
-    found = find(Path.cwd())
+    found = find(folder or Path.cwd())
     if found is None:
         return QUICKSTART, True
     require_accepted(found)
     return found, False
 
 
-def keep(path: Path) -> bool:
+def keep(path: Path, env: Mapping[str, str] | None = None) -> bool:
     """Keep what a configuration compiles to for the next start; return whether it is kept.
 
     It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
     """
     from pegboard.config.cache.writer import write
 
-    return write(path, os.environ, _compiled)
+    return write(path, os.environ if env is None else env, _compiled)
 
 
 def kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
@@ -232,13 +232,14 @@ def source_of(
     config: str | Path | Mapping[str, Any] | None,
     toolkits: Sequence[GivenToolkit],
     loadouts: Sequence[GivenLoadout],
+    folder: Path | None = None,
 ) -> tuple[ConfigurationSource, bool]:
     """Return what the configuration is read from, and whether it is the packaged quickstart."""
     value = config if isinstance(config, Mapping) else None
     if value is None and not isinstance(config, str | os.PathLike | None):
         hint = "Give a path, a mapping, or nothing."
         raise UsageError(f"A configuration is no value of the type {type(config).__name__}.", hint=hint)
-    path, quickstart = choose(IN_CODE if value is not None else cast("str | Path | None", config))
+    path, quickstart = choose(IN_CODE if value is not None else cast("str | Path | None", config), folder)
     source = ConfigurationSource(path=path, value=value, toolkits=tuple(toolkits), loadouts=tuple(loadouts))
     return source, quickstart
 

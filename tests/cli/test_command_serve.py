@@ -88,9 +88,9 @@ def test_stdio_needs_an_agent_and_writes_nothing_but_the_protocol(project: Path)
 def test_garbage_is_looked_for_seldom_once_it_serves() -> None:
     code = """
 import gc
-from pegboard.cli import serving
+from pegboard import served_board
 gc.disable()
-serving._collect_rarely()
+served_board._collect_rarely()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold()[0] > 700)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

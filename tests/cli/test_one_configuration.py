@@ -70,7 +70,7 @@ def added(server: str) -> Any:
 async def started(file: Path, project: Path, name: str, era: str) -> AsyncIterator[Connected]:
     """Start what stands in a client's file, as that client does in a project."""
     command, *arguments = command_of(servers_in(file)["pegboard"])
-    env = {key: os.environ[key] for key in ("HOME", "PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    env = {key: os.environ[key] for key in ("HOME", "PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PEGBOARD_DAEMON")}
     given = StdioServerParameters(command=command, args=arguments, cwd=str(project), env=env)
     async with connected(given, era, name=name) as client:
         yield client

@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from pegboard.cli.command_line import app
-from pegboard.cli.serving import DEFAULT, FLAGS, VALUES, ServeOptions, plain_options
+from pegboard.cli.serve_options import DEFAULT, FLAGS, VALUES, ServeOptions, plain_options
 
 
 def test_every_option_of_serve_is_known_without_typer() -> None:

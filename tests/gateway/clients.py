@@ -106,7 +106,9 @@ def serve(config: Path, how: str = "--port=0") -> list[str]:
 def spawn(config: Path, *options: str) -> StdioServerParameters:
     command, *args = serve(config, "--stdio")
     chosen = {
-        name: os.environ[name] for name in ("PEGBOARD_FAST_PATH", "XDG_STATE_HOME") if name in os.environ
+        name: os.environ[name]
+        for name in ("PEGBOARD_DAEMON", "PEGBOARD_FAST_PATH", "XDG_STATE_HOME")
+        if name in os.environ
     }  # else not inherited
     return StdioServerParameters(command=command, args=[*args, *options], env=chosen)
 

@@ -11,12 +11,12 @@ from authorization.site import LoginSite
 from pegboard import Pegboard
 from pegboard.cli import main
 from pegboard.cli.rendering import Printer
-from pegboard.cli.serving import noting_logins
 from pegboard.core.access.instances import LoginOwner
 from pegboard.gateway import serving
 from pegboard.operators.attention import AttentionItem, find_attention
 from pegboard.operators.servers import server_state, server_states
 from pegboard.operators.subjects import make_subjects
+from pegboard.served_board import noting_logins
 
 from .conftest import Person
 
@@ -83,7 +83,7 @@ async def test_g11_health_names_it_to_those_who_may_use_it(board: Pegboard) -> N
 async def test_g11_serve_says_once_that_a_server_wants_a_login(
     board: Pegboard, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    board.on("catalog_changed", noting_logins(board, Printer(as_json=False)))
+    board.on("catalog_changed", noting_logins(board, Printer(as_json=False).note))
     for _ in range(2):
         await board.ready()
     assert capsys.readouterr().err.strip() == "pegboard: server 'linear' wants a login: `pegboard login linear`."

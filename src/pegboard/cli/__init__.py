@@ -40,13 +40,18 @@ def _run(arguments: list[str]) -> int:
         return run_daemon(arguments[2:])
     if arguments[:1] == ["serve"]:
         gc.disable()  # nothing that the start makes is garbage; once it runs, or ends, it is collected again
-        from pegboard.cli.serving import plain_options, serve_with
-        from pegboard.sources.stdout import reserved_stdout
+        from pegboard.cli.serve_options import plain_options, served_by_daemon
 
         options = plain_options(arguments[1:])
         if options is not None:
+            code = served_by_daemon(options, os.environ)
+            if code is not None:
+                return code
+            from pegboard.cli.serving import serve_alone
+            from pegboard.sources.stdout import reserved_stdout
+
             with reserved_stdout():
-                return serve_with(options)
+                return serve_alone(options)
         gc.enable()
     gc.set_threshold(20_000, 20, 20)  # what is imported is no garbage, and looking for some takes time at each start
     from pegboard.cli.command_line import run

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from pegboard.cli.options import ConfigOption
-from pegboard.cli.serving import DEFAULT, ServeOptions, serve_with
+from pegboard.cli.serve_options import DEFAULT, ServeOptions
+from pegboard.cli.serving import serve_with
 
 EXAMPLE = "pegboard serve --agent assistant --port 8321"
 AddressOption = Annotated[
@@ -61,6 +62,9 @@ def serve(
         bool, typer.Option("--strict", help="Exit with 4 where an edit of the configuration waits for a person.")
     ] = DEFAULT.strict,
     accept: AcceptOption = DEFAULT.accept,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="With --stdio: serve in this process, not through the daemon.")
+    ] = DEFAULT.alone,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio."""
     return serve_with(
@@ -78,5 +82,6 @@ def serve(
             no_console=no_console,
             strict=strict,
             accept=accept,
+            alone=alone,
         )
     )

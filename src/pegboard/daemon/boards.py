@@ -9,10 +9,12 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.config.cache.reader import Lookups
 from pegboard.core.model.specs import ServerSpec
+from pegboard.served_board import ServedBoard
+from pegboard.support.user_folders import is_of_user
 from pegboard.thin.address import own_key
 
 if TYPE_CHECKING:
@@ -28,34 +30,52 @@ OBJECTS_IDLE: Final = 3600.0
 Note = Callable[[str], None]
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class ElsewhereError(Exception):
     """A configuration has plugins in code: they run in a process of their own, of which this is the key."""
 
 
 class OpenBoard:
-    """A board with those who use it; ``board`` is there once it is opened."""
+    """A board with those who use it; ``board`` is there once it is opened, as ``served`` is."""
 
     board: Pegboard
 
-    def __init__(self, path: Path | None, folder: str, env: Mapping[str, str], *, fast_path: bool) -> None:
+    def __init__(self, path: Path | None, folder: str, env: Mapping[str, str], *, named: bool, fast_path: bool) -> None:
         self.path, self.folder, self.fast_path = path, folder, fast_path
+        self.named = named
         self.env = Lookups(env)
         self.notes: dict[object, Note] = {}
+        self.served: ServedBoard | None = None
         self.users = 0
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.close = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
         self.idle: asyncio.TimerHandle | None = None
 
-    def serves(self, path: Path | None, folder: str, env: Mapping[str, str], *, fast_path: bool) -> bool:
-        """Return whether it is the board of a configuration for a client with this environment."""
-        same = self.path == path and self.fast_path == fast_path and (path is not None or self.folder == folder)
-        return same and all(self.env.given(name) == env.get(name) for name in self.env.names)
+    def is_of(self, path: Path | None, front: Front, *, fast_path: bool) -> bool:
+        """Return whether it is a board of the configuration of a client, whatever the variables of that client are."""
+        same = self.path == path and self.named == _is_named(front) and self.fast_path == fast_path
+        return same and (path is not None or self.folder == front.cwd) and not self.close.is_set()
+
+    def names_equal_variables(self, env: Mapping[str, str]) -> bool:
+        """Return whether the variables that the configuration names have the values of another environment."""
+        return all(self.env.given(name) == env.get(name) for name in self.env.names)
 
     def note(self, text: str) -> None:
-        """Show a text to the people in front of every client of the board."""
+        """Show a text to the people in front of every client of the board, and in the log."""
+        if self.served is not None:
+            text = self.board.services.masker.text(text)
+        log.info("%s", text.removeprefix("pegboard: "))
         for write in tuple(self.notes.values()):
             write(text)
+
+    def settled(self) -> None:
+        """Note that all which calls need is imported."""
+        if self.served is not None:
+            self.served.settled()
+            self.settled = _nothing
 
 
 class Boards:
@@ -69,6 +89,7 @@ class Boards:
     def __init__(self, *, own: str, idle: float) -> None:
         self._own, self._idle = own, idle
         self.open: list[OpenBoard] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def use(self, front: Front, *, fast_path: bool = True, note: Note | None = None) -> AsyncGenerator[OpenBoard]:
@@ -78,9 +99,7 @@ class Boards:
             ElsewhereError: the configuration has plugins in code.
             PegboardError: it cannot be used.
         """
-        named = front.text("config")
-        path = _path_of(named, front.cwd)
-        found = self._found(path, front, fast_path=fast_path)
+        found = await self._found(_path_of(front.text("config"), front.cwd), front, fast_path=fast_path)
         found.users += 1
         if found.idle is not None:
             found.idle.cancel()
@@ -97,13 +116,17 @@ class Boards:
             if not found.users:
                 self._close_later(found)
 
-    def _found(self, path: Path | None, front: Front, *, fast_path: bool) -> OpenBoard:
-        for known in self.open:
-            if known.serves(path, front.cwd, front.env, fast_path=fast_path):
-                return known
-        found = OpenBoard(path, front.cwd, front.env, fast_path=fast_path)
+    async def _found(self, path: Path | None, front: Front, *, fast_path: bool) -> OpenBoard:
+        for known in tuple(self.open):
+            if known.is_of(path, front, fast_path=fast_path):
+                await asyncio.wait({known.opened})  # which variables it names shows when it is read
+                if known in self.open and known.names_equal_variables(front.env):
+                    return known
+        found = OpenBoard(path, front.cwd, front.env, named=_is_named(front), fast_path=fast_path)
         self.open.append(found)
-        found.task = asyncio.create_task(self._keep(found), name=f"board {path}")
+        task = asyncio.create_task(self._keep(found), name=f"board {path}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return found
 
     async def _keep(self, kept: OpenBoard) -> None:
@@ -115,24 +138,29 @@ class Boards:
         try:
             mcp_extra.require("`pegboard serve`")
             fast = None if kept.fast_path else False
-            config = str(kept.path) if kept.path is not None else None
+            config = kept.path if kept.named else None
+            folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
             async with Pegboard.open(
-                config, watch=True, env=kept.env, cached=True, idle=OBJECTS_IDLE, fast_path=fast
+                config, watch=True, env=kept.env, cached=True, idle=OBJECTS_IDLE, fast_path=fast, folder=folder
             ) as board:
                 self._require_here(board, kept)
-                kept.board = board
+                kept.board, kept.served = board, ServedBoard(board, kept.note, has_console=False)
+                kept.served.follow_hooks()
+                board.services.pins.note_waiting()
                 kept.opened.set_result(None)
-                await kept.close.wait()
-                if kept in self.open:
-                    self.open.remove(kept)
+                try:
+                    await kept.close.wait()
+                finally:
+                    await kept.served.aclose()
         except BaseException as error:
-            if kept in self.open:
-                self.open.remove(kept)
             if kept.opened.done():
                 log.exception("a board ended with an error")
                 return
             kept.opened.set_exception(error)
             kept.opened.exception()  # it is raised to those who wait; where none does it is no fault
+        finally:
+            if kept in self.open:
+                self.open.remove(kept)
 
     def _require_here(self, board: Pegboard, kept: OpenBoard) -> None:
         """Raise ``ElsewhereError`` where a board has plugins in code and this process is not its own."""
@@ -151,15 +179,38 @@ class Boards:
                 self.open.remove(found)
             found.close.set()
 
+    def states(self) -> list[dict[str, Any]]:
+        """Return what is known of each board, for people: its configuration, its clients, its servers."""
+        return [
+            {
+                "configuration": str(kept.path) if kept.path is not None else "the packaged quickstart",
+                "clients": kept.users,
+                "servers": [
+                    {name: state[name] for name in ("name", "scope", "state", "pid", "in_flight")}
+                    for state in (kept.board.upstream_states() if kept.served is not None else ())
+                ],
+            }
+            for kept in self.open
+        ]
+
     async def aclose(self) -> None:
         """Close all."""
-        tasks = [kept.task for kept in self.open if kept.task is not None]
+        tasks = set(self._tasks)
         for kept in tuple(self.open):
             if kept.idle is not None:
                 kept.idle.cancel()
             kept.close.set()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _is_named(front: Front) -> bool:
+    return front.text("config") is not None
+
+
+def _folder_of_servers(configuration: Path) -> Path:
+    """Return where servers without a folder start: in that of the project, or in the home of the user."""
+    return Path.home() if is_of_user(configuration.parent) else configuration.parent
 
 
 def _path_of(named: str | None, folder: str) -> Path | None:

@@ -29,7 +29,7 @@ class _LogFile(logging.Handler):
             error = record.exc_info[1]
             text = f"{text} ({type(error).__name__}: {error})"
         board = BOARD.get()
-        if board is not None and hasattr(board, "board"):
+        if board is not None and board.served is not None:
             text = board.board.services.masker.text(text)
         text = printable(text)
         with suppress(OSError):

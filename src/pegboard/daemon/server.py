@@ -9,11 +9,13 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pegboard.daemon.boards import Boards, ElsewhereError
 from pegboard.daemon.requests import Front, front_of
+from pegboard.daemon.stdio_clients import ProxyNotes, caller_in_front, serve_proxy
 from pegboard.errors import PegboardError
 from pegboard.support.version import __version__
 from pegboard.thin import wire
@@ -28,6 +30,8 @@ log = logging.getLogger("pegboard.daemon")
 
 HELLO_LIMIT: Final = 10.0
 """How long a client may take for its first line, in seconds."""
+LAST_ANSWERS: Final = 3.0
+"""How long clients may take to end once the daemon was stopped, in seconds."""
 BACKLOG: Final = 4096
 _CHUNK: Final = 262_144
 
@@ -37,7 +41,21 @@ class DaemonClient:
 
     def __init__(self, connection: socket.socket, front: Front) -> None:
         self.socket, self.front = connection, front
-        self.label = front.kind
+        self.name, self.agent, self.since = "", "", time.time()
+
+    def state(self) -> dict[str, object]:
+        """Return what is known of it, for people."""
+        return {
+            "kind": self.front.kind,
+            "client": self.name,
+            "agent": self.agent,
+            "folder": self.front.cwd,
+            "since": self.since,
+        }
+
+    def declare(self, name: str) -> None:
+        """Note the name that it gives itself."""
+        self.name = name
 
     async def send(self, message: Message) -> None:
         """Send a message; waits while the client does not read. Raises ``OSError`` where it has ended."""
@@ -83,7 +101,7 @@ class DaemonServer:
         self.stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._secrets = ("", "")
+        self._secrets, self._began = ("", ""), time.time()
 
     async def serve(self, taking_ended: Callable[[], None]) -> None:
         """Serve until ``stop`` is set, or no client has come for a while; ``taking_ended`` once none is taken."""
@@ -96,6 +114,8 @@ class DaemonServer:
             accepting.cancel()
             self._listener.close()
             taking_ended()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=LAST_ANSWERS)
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
@@ -155,8 +175,15 @@ class DaemonServer:
         match client.front.kind:
             case "command":
                 await self._command(client)
+            case "stdio":
+                await self._stdio(client)
+            case "status":
+                await self.accept(client)
+                await client.send(self.state())
             case "stop":
-                await self._stop(client)
+                await self.accept(client)
+                self.stop.set()
+                await client.send({})
             case kind:
                 await self.refuse(client, wire.VERSION, f"it does not know {kind!r}")
 
@@ -224,9 +251,42 @@ class DaemonServer:
         with contextlib.suppress(OSError):
             await client.send({"exit": code})
 
-    async def _stop(self, client: DaemonClient) -> None:
-        await self.accept(client)
-        self.stop.set()
+    async def _stdio(self, client: DaemonClient) -> None:
+        """Serve a proxy until its client ends, or the daemon does."""
+        notes = ProxyNotes()
+        fast = client.front.fields.get("no_fast_path") is not True
+        try:
+            async with self.boards.use(client.front, fast_path=fast, note=notes) as board:
+                caller = caller_in_front(board, client.front)
+                client.agent = caller.agent
+                await self.accept(client)
+                await serve_proxy(board, client.socket.fileno(), caller, notes, self.stop, client.declare)
+        except ElsewhereError as error:
+            await self.refuse(client, wire.ELSEWHERE, str(error))
+        except PegboardError as error:
+            await self.refuse(client, wire.ALONE, str(error))
+
+    def state(self) -> dict[str, object]:
+        """Return what is known of this process, its clients and its boards, for people."""
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "since": self._began,
+            "memory": resident_memory(),
+            "own": self._address.own,
+            "log": self._address.log,
+            "clients": [client.state() for client in self.clients if client.front.kind != "status"],
+            "boards": self.boards.states(),
+        }
+
+
+def resident_memory() -> int | None:
+    """Return how many bytes of memory this process has; None where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 async def _first_line(connection: socket.socket) -> bytes:

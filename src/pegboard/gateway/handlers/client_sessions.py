@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 PAUSE: Final = 3600.0
 """For how many seconds no call came before what a client loaded ends with it."""
 _FOLDER: Final = "clients"
-_held: dict[str, int] = {}
+_locks: dict[str, int] = {}
 """The locks of this process, by the session: the system gives them back with the process, however it ends."""
+_users: dict[str, set[str]] = {}
+"""The connections that have such a session open, by the session."""
 
 
 async def begin_client_session(board: BoardPort, session: Session, caller: Caller) -> None:
@@ -34,7 +36,8 @@ async def begin_client_session(board: BoardPort, session: Session, caller: Calle
     if not caller.folder or key.session != caller.usual_session:
         return
     name = f"{board.configuration.path}\0{key.principal}\0{key.agent}\0{key.session}"
-    if name in _held or not _is_first(name):
+    _users.setdefault(name, set()).add(caller.client)
+    if name in _locks or not _is_first(name):
         return
     with suppress(StoreError):  # the request itself says so
         stored = await board.services.store.load(key)
@@ -45,6 +48,17 @@ async def begin_client_session(board: BoardPort, session: Session, caller: Calle
         if left:
             await session.unload(*left)
             await session.end_turn()  # else it would count as unloaded by the model in this turn
+
+
+def end_client_sessions(client: str) -> None:
+    """Note that a connection has ended: where it was the last one of a session, another process may be the first."""
+    for name in [name for name, users in _users.items() if client in users]:
+        _users[name].discard(client)
+        if not _users[name]:
+            del _users[name]
+            number = _locks.pop(name, -1)
+            if number >= 0:
+                os.close(number)
 
 
 async def _was_called(board: BoardPort, session: Session) -> bool:
@@ -58,7 +72,7 @@ def _is_first(name: str) -> bool:
     try:
         import fcntl
     except ImportError:  # nobody can tell
-        _held[name] = -1
+        _locks[name] = -1
         return True
     folder = user_folders.state() / _FOLDER
     try:
@@ -66,9 +80,9 @@ def _is_first(name: str) -> bool:
         place = folder / f"{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
         number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:  # a folder that cannot be written
-        _held[name] = -1
+        _locks[name] = -1
         return True
-    _held[name] = number
+    _locks[name] = number
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -36,29 +36,47 @@ async def run_stdio(
 
     ``settled`` is called once all that calls need is imported.
     """
+    folder = "" if session is not None else folder_digest(Path.cwd())
+    caller = caller_of(board, ONLY_CLIENT, agent=agent, session=session, sub_app=sub_app, folder=folder)
+    quiet(board.services.masker)
+    with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
+        await serve_client(board, LineChannel(wire_in, wire_out), caller, stop, settled)
+
+
+def caller_of(
+    board: BoardPort, client: str, *, agent: str | None, session: str | None, sub_app: str | None, folder: str
+) -> Caller:
+    """Return who calls over stdio; raises ``UnknownAgentError`` and ``UsageError``."""
     name = chosen_agent(board, agent)
     if name is None:
         raise agent_required(board.world.agents)
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
-    quiet(board.services.masker)
     opened = open_sub_app(board.world, name, sub_app)
-    folder = "" if session is not None else folder_digest(Path.cwd())
-    caller = Caller(agent=name, session=session, sub_app=opened, client=ONLY_CLIENT, folder=folder)
-    early = EarlyAnswers()
-    for source in asking_sources(board):
-        source.expect_client()
-    with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
-        channel = LineChannel(wire_in, wire_out)
-        try:
-            if await _sdk_needed(board, caller, channel, early, stop):
-                from pegboard.gateway.stdio.dispatcher import serve
+    return Caller(agent=name, session=session, sub_app=opened, client=client, folder=folder)
 
-                if settled is not None:
-                    settled()
-                await serve(board, channel, caller, early, stop)
-        finally:
-            await channel.close()
+
+async def serve_client(
+    board: BoardPort,
+    channel: LineChannel,
+    caller: Caller,
+    stop: asyncio.Event,
+    settled: Callable[[], None] | None = None,
+) -> None:
+    """Serve one client until its input closes or ``stop`` is set, and close the channel to it."""
+    early = EarlyAnswers()
+    if caller.client == ONLY_CLIENT:
+        for source in asking_sources(board):
+            source.expect_client()
+    try:
+        if await _sdk_needed(board, caller, channel, early, stop):
+            from pegboard.gateway.stdio.dispatcher import serve
+
+            if settled is not None:
+                settled()
+            await serve(board, channel, caller, early, stop)
+    finally:
+        await channel.close()
 
 
 def folder_digest(folder: Path) -> str:

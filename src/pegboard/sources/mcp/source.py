@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard import ports
@@ -62,6 +63,7 @@ class McpSource:
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
     awaited are checked every ``check_every`` seconds. ``store`` keeps the logins to servers over HTTP (G11); without
     one nobody can log in. ``resolves``: the packages of confined servers are looked for in their newest version.
+    ``folder`` is where servers without a ``cwd`` start; None is the current one.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class McpSource:
         monotonic: Callable[[], float] = time.monotonic,
         store: SealedStore | None = None,
         resolves: bool = False,
+        folder: Path | None = None,
     ) -> None:
         masker = Masker()
         self._settings = SourceSettings(
@@ -90,7 +93,7 @@ class McpSource:
             monotonic=monotonic,
             asks=asks,
             fast_path=fast_path,
-            launches=Launches(resolves=resolves),
+            launches=Launches(resolves=resolves, folder=None if folder is None else str(folder)),
             store=store,
         )
         self._idle_after = idle_after

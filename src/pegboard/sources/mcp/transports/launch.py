@@ -56,13 +56,14 @@ class Launches:
     ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
     names of the servers that have been reported to run unconfined. ``started`` takes the number of each process.
     ``resolves``: packages that are not pinned are looked for in their newest version, since somebody has just named
-    them.
+    them. ``folder`` is where a server without a ``cwd`` starts; None is the current one.
     """
 
     own_paths: Callable[[], OwnPaths] = OwnPaths
     started: Callable[[int], None] | None = None
     unconfined: set[str] = field(default_factory=set[str])
     resolves: bool = False
+    folder: str | None = None
 
 
 def confined_launch(
@@ -90,7 +91,7 @@ def confined_launch(
         if spec.name not in launches.unconfined:
             launches.unconfined.add(spec.name)
             log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
-        return Launch(command=command, args=spec.args, env=env, cwd=spec.cwd)
+        return Launch(command=command, args=spec.args, env=env, cwd=spec.cwd or launches.folder)
     program = package_program(spec, confinement, outside, resolve=launches.resolves)
     args, reads = spec.args, spec.reads
     if program is not None:
@@ -101,7 +102,7 @@ def confined_launch(
             confinement = replace(confinement, write=(*confinement.write, str(data)))
     token = _kept_from_gateways() if confinement.network != () else ""
     made = _made_data_folder(confinement)
-    cwd = spec.cwd or made
+    cwd = spec.cwd or made or launches.folder
     temporary = made_temporary(spec.name)
     try:
         own = launches.own_paths()

@@ -69,7 +69,8 @@ async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
     if spec.confine is None:
         if spec.fetched:
             remove_half_installed(spec.command, spec.args, environment(spec))
-        return Launch(command=spec.command or "", args=spec.args, env=environment(spec), cwd=spec.cwd)
+        cwd = spec.cwd or launches.folder
+        return Launch(command=spec.command or "", args=spec.args, env=environment(spec), cwd=cwd)
     given = (spec, spec.confine, environment(spec), launches)
     return await asyncio.to_thread(confined_launch, *given, outside=_outside(spec))
 

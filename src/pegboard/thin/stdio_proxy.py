@@ -1,0 +1,313 @@
+"""`pegboard serve --stdio` as a proxy of the daemon: it copies lines, and outlives the daemon. Standard library only.
+
+Two threads, one for each way. A request is pending from before it is sent until its answer comes. When the daemon ends,
+those that only read are sent again, once, to the next one; for others the client gets an error: they may have run.
+What the client has said of itself (its handshake, its level of logs, its subscriptions) is said again before that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from pegboard.thin.connect import DaemonConnection, NoDaemonError, connect
+from pegboard.thin.wire import ALONE, NOTE, Message
+
+LONGEST_LINE: Final = 32 * 1024 * 1024
+LAST_ANSWERS: Final = 5.0
+"""How long the daemon may take for what is in flight once the client has ended, in seconds."""
+_CHUNK: Final = 262_144
+_READ_WHOLE: Final = 65_536
+_ID: Final = rb'"id":\s?("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})'
+_ANSWER: Final = re.compile(rb'\s*\{"jsonrpc":\s?"2\.0",\s?' + _ID + rb',\s?"(?:result|error)":')
+_HEAD: Final = re.compile(rb'\s*\{"jsonrpc":\s?"2\.0",\s?' + _ID + rb',\s?"method":\s?"([^"\\]{1,100})"')
+_TAIL: Final = re.compile(rb',\s?"jsonrpc":\s?"2\.0",\s?' + _ID + rb"\s*\}\s*$")
+_METHOD: Final = re.compile(rb'\s*\{"method":\s?"([^"\\]{1,100})"')
+REPEATABLE: Final = frozenset({
+    "completion/complete", "initialize", "logging/setLevel", "ping", "prompts/get", "prompts/list",
+    "resources/list", "resources/read", "resources/subscribe", "resources/templates/list", "resources/unsubscribe",
+    "server/discover", "subscriptions/listen", "tools/list",
+})  # fmt: skip
+"""The requests that change nothing, so that the next daemon may be asked once more."""
+_LISTS: Final = ("tools", "prompts", "resources")
+_ENDED: Final = -32000
+"""The code of the error of a call whose gateway ended."""
+
+
+class _Pending:
+    """A request that is not answered yet."""
+
+    __slots__ = ("again", "line", "method", "number")
+
+    def __init__(self, number: Any, method: str, line: bytes) -> None:
+        self.number, self.method, self.line = number, method, line
+        self.again = False
+
+
+def serve(request: Message) -> int | None:
+    """Serve the client that started this process, and return the exit code; None where it is to be served alone.
+
+    Args:
+        request: what the command line names: ``config``, ``agent``, ``session``, ``sub_app``, ``no_fast_path``.
+    """
+    try:
+        connection = connect("stdio", request)
+    except NoDaemonError as error:
+        if error.code != ALONE:  # else the process that serves it alone says why
+            _note(f"pegboard: this client is served without the daemon: {error}.")
+        return None
+    return _Proxy(request, connection).run()
+
+
+def _note(text: str) -> None:
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode(errors="backslashreplace"))
+
+
+class _Proxy:
+    def __init__(self, request: Message, connection: DaemonConnection) -> None:
+        self._request = request
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._connection: DaemonConnection | None = connection
+        self._pending: dict[Any, _Pending] = {}
+        self._said: dict[str, bytes] = {}  # by what it is about, in order
+        self._dropped: set[Any] = set()  # requests that were said again: the client has their answers
+        self._asked: set[Any] = set()  # by the daemon, not answered by the client
+        self._stale: set[Any] = set()  # asked by a daemon that has ended
+        self._input_ended = False
+
+    def run(self) -> int:
+        """Copy until the client or the daemon's last answer has ended."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: os._exit(0))
+        threading.Thread(target=self._read_client, name="pegboard-stdin", daemon=True).start()
+        try:
+            while (connection := self._current()) is not None:
+                self._read_daemon(connection)
+                if not self._go_on(connection):
+                    break
+        except OSError:  # the client reads no more
+            pass
+        return 0
+
+    def _current(self) -> DaemonConnection | None:
+        """Return the connection, once there is one; None where the client has ended."""
+        with self._changed:
+            while self._connection is None and not self._input_ended:
+                self._changed.wait()
+            return self._connection
+
+    # -- from the client ---------------------------------------------------------------------------
+
+    def _read_client(self) -> None:
+        rest = bytearray()
+        while True:
+            try:
+                chunk = os.read(0, _CHUNK)
+            except OSError:
+                chunk = b""
+            if not chunk:
+                break
+            end = chunk.rfind(b"\n") + 1
+            if not end and len(rest) < LONGEST_LINE:
+                rest += chunk
+                continue
+            whole = bytes(rest) + (chunk[:end] if end else chunk)
+            rest = bytearray(chunk[end:] if end else b"")
+            try:
+                self._send(whole)
+            except OSError:  # standard output is closed
+                os._exit(0)
+        self._end_input(bytes(rest))
+        time.sleep(LAST_ANSWERS)
+        os._exit(0)
+
+    def _end_input(self, rest: bytes) -> None:
+        if rest.strip():
+            with suppress(OSError):
+                self._send(rest + b"\n")
+        with self._changed:
+            self._input_ended = True
+            if self._connection is not None:
+                with suppress(OSError):
+                    self._connection.socket.shutdown(1)
+            self._changed.notify_all()
+
+    def _send(self, whole: bytes) -> None:
+        """Send whole lines on; to a new daemon where the last one has ended."""
+        with self._lock:
+            kept = [line for line in whole.split(b"\n") if line and self._take(line)]
+            if self._connection is None:
+                self._connect_again(kept)
+                return
+            with suppress(OSError):  # it has ended: the other thread finds that out, and sends again what is pending
+                self._connection.socket.sendall(b"\n".join(kept) + b"\n" if kept else b"")
+
+    def _take(self, line: bytes) -> bool:
+        """Note what a line of the client is; return whether it is to be sent."""
+        number, method, params = _read(line)
+        if method is None:
+            if number is not None and number in self._stale:
+                self._stale.discard(number)
+                return False
+            self._asked.discard(number)
+            return True
+        if number is not None:
+            self._pending[number] = _Pending(number, method, line)
+        elif method == "notifications/cancelled":
+            self._pending.pop((params or {}).get("requestId"), None)
+        self._remember(method, params, line)
+        return True
+
+    def _remember(self, method: str, params: Message | None, line: bytes) -> None:
+        match method:
+            case "initialize" | "notifications/initialized" | "logging/setLevel":
+                self._said[method] = line
+            case "resources/subscribe":
+                self._said[f"subscribe {(params or {}).get('uri')}"] = line
+            case "resources/unsubscribe":
+                self._said.pop(f"subscribe {(params or {}).get('uri')}", None)
+            case _:
+                pass
+
+    # -- from the daemon ---------------------------------------------------------------------------
+
+    def _read_daemon(self, connection: DaemonConnection) -> None:
+        """Pass on what the daemon sends until it ends; raises ``OSError`` where the client reads no more."""
+        rest = bytearray(connection.lines.rest())
+        while True:
+            try:
+                chunk = connection.socket.recv(_CHUNK)
+            except OSError:
+                return
+            if not chunk:
+                return
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest += chunk
+                continue
+            whole = bytes(rest) + chunk[:end] if rest else chunk[:end]
+            rest = bytearray(chunk[end:])
+            lines = whole[:-1].split(b"\n")
+            if self._dropped or any(line.startswith(NOTE) for line in lines):
+                lines = [line for line in lines if self._is_for_client(line)]
+                whole = b"".join(line + b"\n" for line in lines)
+            _write(whole)
+            for line in lines:
+                self._note_answer(line)
+
+    def _is_for_client(self, line: bytes) -> bool:
+        if line.startswith(NOTE):
+            message = json.loads(line[len(NOTE) :])
+            if message.get("stop"):
+                self._pending = {key: one for key, one in self._pending.items() if one.method != "subscriptions/listen"}
+            else:
+                _note(str(message.get("note")))
+            return False
+        if self._dropped:
+            number, method, _ = _read(line)
+            if method is None and number in self._dropped:
+                self._dropped.discard(number)
+                return False
+        return True
+
+    def _note_answer(self, line: bytes) -> None:
+        if (found := _ANSWER.match(line)) is not None:
+            self._pending.pop(json.loads(found[1]), None)
+            return
+        number, method, params = _read(line)
+        if method is None:
+            self._pending.pop(number, None)
+        elif number is not None:
+            self._asked.add(number)
+        elif method == "notifications/cancelled":
+            self._asked.discard((params or {}).get("requestId"))
+
+    # -- the next daemon ---------------------------------------------------------------------------
+
+    def _go_on(self, ended: DaemonConnection) -> bool:
+        """Take leave of a daemon that has ended; return whether the client is still there."""
+        with self._changed:
+            ended.socket.close()
+            self._connection = None
+            self._dropped.clear()
+            if self._input_ended:
+                return False
+            for number in self._asked:
+                _write(_line({"method": "notifications/cancelled", "params": {"requestId": number}}))
+            self._stale, self._asked = self._stale | self._asked, set()
+            for one in [one for one in self._pending.values() if one.again or one.method not in REPEATABLE]:
+                self._fail(one, "the gateway ended while it ran: it may have run, or run in part")
+            if self._pending:
+                self._connect_again(())
+            return True
+
+    def _connect_again(self, new: list[bytes] | tuple[()]) -> None:
+        """Connect to the next daemon, and say all that it has to know; ``new`` are lines that none was sent."""
+        try:
+            connection = connect("stdio", self._request)
+        except NoDaemonError as error:
+            _note(f"pegboard: the daemon cannot be used: {error}.")
+            for one in list(self._pending.values()):
+                self._fail(one, f"the gateway has ended, and its daemon cannot be used: {error}; it did not run")
+            return
+        again = [one for one in self._pending.values() if one.line not in new]
+        first = {one.line for one in self._pending.values()} | set(new)
+        said = [line for line in self._said.values() if line not in first]
+        self._dropped = {number for number, _, _ in map(_read, said) if number is not None}
+        lines = [*said, *(one.line for one in again), *new]
+        for one in again:
+            one.again = True
+        self._connection = connection
+        with suppress(OSError):
+            connection.socket.sendall(b"".join(line + b"\n" for line in lines))
+        if "notifications/initialized" in self._said and said:
+            for kind in _LISTS:  # it is to ask again, so that it is notified of changes again
+                _write(_line({"method": f"notifications/{kind}/list_changed"}))
+        self._changed.notify_all()
+
+    def _fail(self, one: _Pending, why: str) -> None:
+        self._pending.pop(one.number, None)
+        _write(_line({"id": one.number, "error": {"code": _ENDED, "message": f"Pegboard: {why}."}}))
+
+
+def _read(line: bytes) -> tuple[Any, str | None, Message | None]:
+    """Return the id and the method of a message, and its parameters where it is short; None for what it has not."""
+    if len(line) > _READ_WHOLE:
+        if (answer := _ANSWER.match(line)) is not None:
+            return json.loads(answer[1]), None, None
+        if (head := _HEAD.match(line)) is not None:
+            return json.loads(head[1]), head[2].decode(), None
+        tail, method = _TAIL.search(line, len(line) - 300), _METHOD.match(line)
+        if tail is not None and method is not None:
+            return json.loads(tail[1]), method[1].decode(), None
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None, None, None
+    if not isinstance(message, dict):
+        return None, None, None
+    number, method, params = message.get("id"), message.get("method"), message.get("params")
+    return (
+        number if isinstance(number, int | str) else None,
+        method if isinstance(method, str) else None,
+        params if isinstance(params, dict) else None,
+    )
+
+
+def _line(message: Message) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+
+
+def _write(data: bytes) -> None:
+    """Write to the client; raises ``OSError`` where it reads no more."""
+    done = os.write(1, data) if data else 0
+    while done < len(data):
+        done += os.write(1, memoryview(data)[done:])
