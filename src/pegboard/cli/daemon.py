@@ -16,7 +16,7 @@ from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.errors import PegboardError
 from pegboard.thin.address import NoFolderError, address_of
-from pegboard.thin.connect import NoDaemonError, connect
+from pegboard.thin.connect import NOT_RUNNING, NoDaemonError, connect
 
 LAST_LINES: Final = 40
 
@@ -33,14 +33,11 @@ def _asked(kind: str) -> dict[str, Any] | None:
     try:
         connection = connect(kind, starts=False)
     except NoDaemonError as error:
-        if error.code == "" and str(error) == NONE:
+        if error.code == NOT_RUNNING:
             return None
         raise PegboardError(f"The daemon does not answer: {error}.", code="server_failed") from error
     with connection.socket:
         return json.loads(connection.lines.read() or b"{}")
-
-
-NONE: Final = "none runs"
 
 
 def status(as_json: JsonOption = False) -> int:
@@ -69,7 +66,12 @@ def _show(printer: Printer, found: Mapping[str, Any]) -> None:
     clients: list[dict[str, Any]] = found["clients"]
     printer.say(f"{plural(len(clients), 'client')}.")
     if clients:
-        columns = [TableColumn("client"), TableColumn("agent"), TableColumn("folder", flexible=True), TableColumn("")]
+        columns = [
+            TableColumn("client"),
+            TableColumn("agent"),
+            TableColumn("folder", flexible=True),
+            TableColumn("age"),
+        ]
         printer.table(columns, [[c["client"] or c["kind"], c["agent"], c["folder"], _age(c["since"])] for c in clients])
     for board in found["boards"]:
         printer.say(f"{board['configuration']}: {plural(board['clients'], 'client')}.")
@@ -121,6 +123,7 @@ def restart(as_json: JsonOption = False) -> int:
 
 def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the newest lines.")] = LAST_LINES,
+    as_json: JsonOption = False,
 ) -> int:
     """Print the newest lines of the daemon's log."""
 
@@ -130,12 +133,16 @@ def logs(
         except NoFolderError as error:
             raise PegboardError(f"There is no folder for a daemon: {error}.", code="server_failed") from error
         texts = [one.read_text("utf-8", "replace") for one in (Path(f"{file}.1"), file) if one.is_file()]
-        for line in "".join(texts).splitlines()[-lines:]:
+        newest = "".join(texts).splitlines()[-lines:]
+        if printer.as_json:
+            printer.document({"log": str(file), "lines": newest})
+            return DONE
+        for line in newest:
             printer.say(line)
         printer.note(f"pegboard: {file}")
         return DONE
 
-    return _guarded(printed, as_json=False)
+    return _guarded(printed, as_json=as_json)
 
 
 COMMANDS = {

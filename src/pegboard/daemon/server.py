@@ -205,6 +205,7 @@ class DaemonServer:
         elif self.stop.is_set():
             await self.refuse(client, wire.ENDING, "it ends")
         else:
+            join_path(client.front.env.get("PATH", ""))
             return client
         return None
 
@@ -287,6 +288,14 @@ def resident_memory() -> int | None:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return None
+
+
+def join_path(theirs: str) -> None:
+    """Let servers that start from now on find what a client finds: its folders come behind those that are known."""
+    ours = os.environ.get("PATH", "").split(os.pathsep)
+    more = [folder for folder in theirs.split(os.pathsep) if os.path.isabs(folder) and folder not in ours]  # noqa: PTH117
+    if more:
+        os.environ["PATH"] = os.pathsep.join([*filter(None, ours), *dict.fromkeys(more)])
 
 
 async def _first_line(connection: socket.socket) -> bytes:

@@ -27,8 +27,11 @@ _TRIES: Final = 5
 _BUSY: Final = 0.01
 
 
+NOT_RUNNING: Final = "not_running"
+
+
 class NoDaemonError(Exception):
-    """There is no daemon to be used; ``code`` is why it refuses a client, empty where none answered."""
+    """There is no daemon to be used; ``code`` is why it refuses a client, empty where none answered as one."""
 
     def __init__(self, reason: str, code: str = "") -> None:
         super().__init__(reason)
@@ -98,7 +101,7 @@ def _asked(address: DaemonAddress, message: Message, *, starts: bool) -> DaemonC
     connection = _open(address)
     if connection is None:
         if not starts:
-            raise NoDaemonError("none runs")
+            raise NoDaemonError("none runs", NOT_RUNNING)
         connection = _started(address)
     try:
         return _answered(connection, address, message)

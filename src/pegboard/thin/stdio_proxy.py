@@ -7,12 +7,14 @@ What the client has said of itself (its handshake, its level of logs, its subscr
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -43,11 +45,11 @@ _ENDED: Final = -32000
 class _Pending:
     """A request that is not answered yet."""
 
-    __slots__ = ("again", "line", "method", "number")
+    __slots__ = ("again", "line", "method", "number", "unsent")
 
     def __init__(self, number: Any, method: str, line: bytes) -> None:
         self.number, self.method, self.line = number, method, line
-        self.again = False
+        self.again = self.unsent = False
 
 
 def serve(request: Message) -> int | None:
@@ -147,8 +149,9 @@ class _Proxy:
             if self._connection is None:
                 self._connect_again(kept)
                 return
-            with suppress(OSError):  # it has ended: the other thread finds that out, and sends again what is pending
-                self._connection.socket.sendall(b"\n".join(kept) + b"\n" if kept else b"")
+            unsent = _send_lines(self._connection, kept)  # some are where it has ended: the other thread finds that out
+            for one in list(self._pending.values()) if unsent else ():  # the other thread takes some away meanwhile
+                one.unsent = one.unsent or one.line in unsent
 
     def _take(self, line: bytes) -> bool:
         """Note what a line of the client is; return whether it is to be sent."""
@@ -207,7 +210,8 @@ class _Proxy:
         if line.startswith(NOTE):
             message = json.loads(line[len(NOTE) :])
             if message.get("stop"):
-                self._pending = {key: one for key, one in self._pending.items() if one.method != "subscriptions/listen"}
+                for one in [one for one in list(self._pending.values()) if one.method == "subscriptions/listen"]:
+                    self._pending.pop(one.number, None)
             else:
                 _note(str(message.get("note")))
             return False
@@ -243,13 +247,13 @@ class _Proxy:
             for number in self._asked:
                 _write(_line({"method": "notifications/cancelled", "params": {"requestId": number}}))
             self._stale, self._asked = self._stale | self._asked, set()
-            for one in [one for one in self._pending.values() if one.again or one.method not in REPEATABLE]:
+            for one in [one for one in self._pending.values() if not one.unsent and not _may_repeat(one)]:
                 self._fail(one, "the gateway ended while it ran: it may have run, or run in part")
             if self._pending:
                 self._connect_again(())
             return True
 
-    def _connect_again(self, new: list[bytes] | tuple[()]) -> None:
+    def _connect_again(self, new: Sequence[bytes]) -> None:
         """Connect to the next daemon, and say all that it has to know; ``new`` are lines that none was sent."""
         try:
             connection = connect("stdio", self._request)
@@ -259,15 +263,17 @@ class _Proxy:
                 self._fail(one, f"the gateway has ended, and its daemon cannot be used: {error}; it did not run")
             return
         again = [one for one in self._pending.values() if one.line not in new]
+        new = [*new, *(one.line for one in again if one.unsent)]
+        again = [one for one in again if not one.unsent]
         first = {one.line for one in self._pending.values()} | set(new)
         said = [line for line in self._said.values() if line not in first]
         self._dropped = {number for number, _, _ in map(_read, said) if number is not None}
-        lines = [*said, *(one.line for one in again), *new]
+        unsent = _send_lines(connection, [*said, *(one.line for one in again), *new])
         for one in again:
             one.again = True
+        for one in self._pending.values():
+            one.unsent = one.line in unsent
         self._connection = connection
-        with suppress(OSError):
-            connection.socket.sendall(b"".join(line + b"\n" for line in lines))
         if "notifications/initialized" in self._said and said:
             for kind in _LISTS:  # it is to ask again, so that it is notified of changes again
                 _write(_line({"method": f"notifications/{kind}/list_changed"}))
@@ -276,6 +282,22 @@ class _Proxy:
     def _fail(self, one: _Pending, why: str) -> None:
         self._pending.pop(one.number, None)
         _write(_line({"id": one.number, "error": {"code": _ENDED, "message": f"Pegboard: {why}."}}))
+
+
+def _may_repeat(one: _Pending) -> bool:
+    return one.method in REPEATABLE and not one.again
+
+
+def _send_lines(connection: DaemonConnection, lines: Sequence[bytes]) -> frozenset[bytes]:
+    """Send lines, and return those that were not sent whole because the daemon has ended."""
+    data, done = memoryview(b"".join(line + b"\n" for line in lines)), 0
+    try:
+        while done < len(data):
+            done += connection.socket.send(data[done:])
+    except OSError:
+        ends = itertools.accumulate(len(line) + 1 for line in lines)
+        return frozenset(line for line, end in zip(lines, ends, strict=True) if end > done)
+    return frozenset()
 
 
 def _read(line: bytes) -> tuple[Any, str | None, Message | None]:
