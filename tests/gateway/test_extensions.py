@@ -73,6 +73,29 @@ async def test_skills_are_equal_through_and_direct(tmp_path: Path, era: str) -> 
     assert expected["get skill://nowhere/SKILL.md"]["code"] == -32602
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_kept_skills_are_listed_without_their_server(tmp_path: Path, era: str) -> None:
+    """G8: as resources are; a file of one starts it, and what it lists then counts and is kept."""
+    program, log = tmp_path / "server.py", tmp_path / "log"
+    program.write_text(
+        f"import pathlib, runpy, sys\n"
+        f"pathlib.Path({str(log)!r}).open('a').write('started\\n')\n"
+        f"runpy.run_path({PROGRAM!r}, run_name='__main__')\n"
+    )
+    command = [sys.executable, str(program), *([] if era == MODERN else ["--handshake"])]
+    async with through(tmp_path, era, {"docs": command}) as first:
+        listed = await first.all("skills/list", "skills")
+        await first.all("resources/list", "resources")
+    log.unlink()
+    async with wire(serve(tmp_path / "pegboard.yaml", "--stdio"), era, DECLARES[era]) as second:
+        assert await second.all("skills/list", "skills") == listed
+        assert not log.exists()
+        await second.ask("resources/read", uri=f"{REFUNDS}/examples/email.md")
+        assert log.read_text() == "started\n"
+        assert await second.all("skills/list", "skills") == listed
+    assert len(listed) == 3
+
+
 async def text_of(speaker: Wire, name: str, **params: Any) -> str:
     """Return the text that a tool gives."""
     answer = await speaker.ask("tools/call", name=name, arguments={}, **params)

@@ -32,6 +32,8 @@ log = logging.getLogger("pegboard")
 
 _PAGES: Final = 1000
 _HINTS: Final = frozenset({"ttlMs", "cacheScope"})
+_KEPT: Final = {"skills/list": "skills"}
+"""The lists that are kept for the next start as those of resources are, and under which name their items stand."""
 
 Ask = Callable[[ReachedServer, JsonObject], Any]
 Servers = Mapping[str, ReachedServer]
@@ -88,7 +90,7 @@ async def _answer(
             server = servers.get(tool.plugin)
             return None if server is None else await asked(server, {**params, "name": tool.name})
         case _ if method.endswith("/list"):
-            return await _of_all(lists, snapshot, servers, params, asked)
+            return await _of_all(lists, snapshot, servers, method, params, asked)
         case _:
             return await asked(_only(servers, method), params)
 
@@ -136,13 +138,14 @@ async def _first(servers: Iterable[ReachedServer], params: JsonObject, asked: As
 
 
 async def _of_all(
-    lists: ResourceLists, snapshot: Snapshot, servers: Servers, params: JsonObject, asked: Ask
+    lists: ResourceLists, snapshot: Snapshot, servers: Servers, method: str, params: JsonObject, asked: Ask
 ) -> JsonObject:
-    """Return the lists of all servers as one; a server that does not answer is left out, and reported.
+    """Return the lists of all servers as one; a server that does not answer is excluded, and reported.
 
     An address that an earlier server has, or lists among its resources, is another one here.
     """
-    tasks = {name: asyncio.ensure_future(_pages(server, params, asked)) for name, server in servers.items()}
+    listed = partial(_listed, lists, method=method, params=params, asked=asked)
+    tasks = {name: asyncio.ensure_future(listed(server)) for name, server in servers.items()}
     try:
         await asyncio.wait(tasks.values(), timeout=SERVER_WAIT)
         failed = {name: task.exception() for name, task in tasks.items() if task.done()}
@@ -161,6 +164,19 @@ async def _of_all(
         merged = _with_hints(merged, result)
         merged.setdefault(key, []).extend(_shown(item, name, taken) for item in items)
     return merged
+
+
+async def _listed(
+    lists: ResourceLists, server: ReachedServer, *, method: str, params: JsonObject, asked: Ask
+) -> tuple[JsonObject, str, Sequence[Any]]:
+    """Return the list of one server: as it is kept, where it does not run, else as it gives it (G8)."""
+    key = _KEPT.get(method) if params.keys() <= {"cursor"} else None
+    if key is not None and not server.is_up and (kept := await lists.kept(server, method)) is not None:
+        return EMPTY, key, kept
+    found = await _pages(server, params, asked)
+    if found[1] == key:
+        await lists.keep_for_next_start(server, method, found[2])
+    return found
 
 
 async def _pages(server: ReachedServer, params: JsonObject, asked: Ask) -> tuple[JsonObject, str, Sequence[Any]]:

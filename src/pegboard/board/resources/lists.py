@@ -98,17 +98,21 @@ class ResourceLists:
         key = server.key(kind)
         known = self._known.get(key)
         try:
-            name = await server.kept_as()
-            if name is None:
-                return None
-            lists = await self._services.loader.manifests.lists(server.plugin.name, server.fingerprint, name)
+            items = await self.kept(server, kind)
         except PegboardError:  # the store, or a login, cannot be read now
             return known
-        items = lists.get(kind)
         if items is None or (known is not None and items == tuple(known)):
             return None if items is None else known
         _keep(self._known, key, items)
         return items
+
+    async def kept(self, server: ReachedServer, kind: str) -> Sequence[JsonObject] | None:
+        """Return what is kept of a list of a server, of any kind, or None; raises ``PegboardError``."""
+        name = await server.kept_as()
+        if name is None:
+            return None
+        lists = await self._services.loader.manifests.lists(server.plugin.name, server.fingerprint, name)
+        return lists.get(kind)
 
     def note_up(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> None:
         """Read again what is stored of a server, since a connection to it is up."""
@@ -203,12 +207,12 @@ class ResourceLists:
             log.exception("reading the %s of server %s failed", kind, key[0])
             return
         _keep(self._known, key, items)
-        await self._keep_for_next_start(server, kind, items)
+        await self.keep_for_next_start(server, kind, items)
         if key in self._late:
             self._late.discard(key)
             self._changed(key[0], kind)
 
-    async def _keep_for_next_start(self, server: ReachedServer, kind: ListKind, items: Sequence[JsonObject]) -> None:
+    async def keep_for_next_start(self, server: ReachedServer, kind: str, items: Sequence[JsonObject]) -> None:
         """Store a list, so that the next start of Pegboard does not have to start the server for it."""
         manifests, name = self._services.loader.manifests, server.plugin.name
         try:
