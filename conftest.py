@@ -115,9 +115,13 @@ def leave_folder(namespace: dict[str, Any]) -> None:
     namespace[FOLDER].close()
 
 
+LONG = frozenset({"test_site.py", "test_login_suite.py", "test_distributions.py", "test_every_page.py", "test_soak.py"})
+"""Files with single tests that take as long as some hundred others."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the documents first: workers steal tests from the end of each other's, and a document is one program."""
-    items.sort(key=lambda item: item.path.suffix != ".md")
+    """Put what takes longest first: at the end, all workers but one would wait for it."""
+    items.sort(key=lambda item: item.path.suffix != ".md" and item.path.name not in LONG)
 
 
 pytest_collect_file = Sybil(

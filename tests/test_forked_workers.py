@@ -27,7 +27,7 @@ def test_fails():
     assert 1 == 2
 def test_dies():
     os._exit(7)
-def test_warns():
+def test_warns(kept):
     warnings.warn("careful")
 @pytest.mark.skip(reason="not here")
 def test_is_skipped():

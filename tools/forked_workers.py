@@ -20,6 +20,8 @@ import pytest
 
 SHARE = 8
 """A worker is given this part of what would be its share of the tests that are left."""
+MOST_TOGETHER = 30
+"""So many tests more than that a worker is given where they are of the same file."""
 OF_FIRST_PROCESS = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin")
 """The plugins that report, or write what is kept for the next run."""
 
@@ -119,15 +121,20 @@ class Run:
             self._left.clear()
         most = max(1, len(self._left) // (SHARE * len(self._given)))
         numbers = [self._left.popleft() for _ in range(min(most, len(self._left)))]
-        while numbers and self._left and self._go_together(numbers[-1], self._left[0]):
+        for _ in range(len(self._left)):
+            if not self._go_together(numbers[-1], self._left[0], len(numbers) - most):
+                break
             numbers.append(self._left.popleft())
         self._given[connection].extend(numbers)
         connection.send(numbers)
 
-    def _go_together(self, number: int, following: int) -> bool:
-        """Return whether two examples are of one document, which is one program."""
+    def _go_together(self, number: int, following: int, more: int) -> bool:
+        """Return whether two tests of one file go to one worker: what is made for a file is made once, mostly.
+
+        A document is one program, all of which goes to one worker.
+        """
         item, next_item = self._session.items[number], self._session.items[following]
-        return not isinstance(item, pytest.Function) and item.parent is next_item.parent
+        return item.path == next_item.path and (more < MOST_TOGETHER or not isinstance(item, pytest.Function))
 
     def _has_died(self, connection: Connection) -> bool:
         """Return whether a worker has ended before its tests had; the one that it ran has failed then."""
