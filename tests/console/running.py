@@ -31,7 +31,7 @@ class Console:
             await page.goto(f"{self.origin}/console")
             await page.get_by_label("Token").fill(token)
             await page.keyboard.press("Enter")
-        await expect(page.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
+        await expect(page.locator("body[data-events]")).to_be_attached()
 
     def client(
         self, era: str, *, agent: str | None = None, session: str = "s", token: str | None = None

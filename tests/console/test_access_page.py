@@ -71,11 +71,11 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
             assert await one.text("send_message", to="ada") == "sent to ada"
         before = (await console.board.services.store.stored_permissions()).switches
         await console.sign_in(page)
-        await page.get_by_role("link", name="Matrix").click()
+        await page.get_by_role("link", name="Access", exact=True).click()
         await press(page, "Correspondence: Off for everyone")
         dialog = page.get_by_role("dialog")
-        await expect(dialog).to_contain_text("set for 3 agents")
-        await expect(dialog).to_contain_text("s of local, agent default: loses list_messages, send_message")
+        await expect(dialog).to_contain_text("3 agents and 2 sessions change with the next call")
+        await expect(dialog).to_contain_text("s of local: loses list_messages, send_message")
         await expect(dialog).to_contain_text("t of local, agent second: loses")
         await expect(dialog.get_by_role("button", name="Switch off for everyone")).to_be_focused()
         await page.keyboard.press("Enter")
@@ -91,6 +91,32 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
         await expect(page.get_by_role("status")).to_contain_text("as it was before, for 3 agents")
         assert (await console.board.services.store.stored_permissions()).switches == before
         assert await other.text("send_message", to="ada") == "sent to ada"
+
+
+IN_SIGHT = """(element) => {
+  const box = element.getBoundingClientRect();
+  return box.top >= 0 && box.bottom <= innerHeight && document.elementFromPoint(box.left + 5, box.top + 5) !== null;
+}"""
+
+
+async def test_a_preview_of_many_sessions_opens_at_its_head_with_the_button_in_sight(
+    browser: Browser, config: Path
+) -> None:
+    """P2: the sum stands at the head, the sessions are folded by agent, and Enter confirms what was seen."""
+    async with running(config) as console, opened(browser, console.origin, width=640, height=400) as page:
+        for agent in ("default", "second"):
+            for number in range(15):
+                await (await console.board.session(agent=agent, session_id=f"report-{number}")).surface()
+        await console.sign_in(page)
+        await page.goto(MATRIX)
+        await press(page, "Correspondence: Off for everyone")
+        dialog = page.get_by_role("dialog")
+        confirm = dialog.get_by_role("button", name="Switch off for everyone")
+        await expect(confirm).to_be_focused()
+        for seen in (dialog.locator("#dialog-title"), dialog.get_by_text("30 sessions"), confirm):
+            assert await seen.evaluate(IN_SIGHT)
+        await expect(dialog.get_by_text("15 sessions change")).to_have_count(2)
+        await expect(dialog.get_by_role("link", name="report-1", exact=True).first).to_be_hidden()
 
 
 async def test_a_cell_has_three_states_and_is_reached_by_arrows(browser: Browser, config: Path) -> None:
@@ -111,7 +137,7 @@ async def test_a_cell_has_three_states_and_is_reached_by_arrows(browser: Browser
         await expect(dialog.get_by_role("button", name="Switch on")).to_be_focused()
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Correspondence, agent third: on, set").press("Enter")
-        await dialog.get_by_role("button", name="As the file says").press("Enter")
+        await dialog.get_by_role("button", name="As configured").press("Enter")
         await dialog.get_by_role("button", name="Remove the switch").press("Enter")
         await expect(page.get_by_role("button", name="Correspondence, agent third: off", exact=True)).to_be_visible()
         assert (await console.board.services.store.stored_permissions()).switches == {}

@@ -96,7 +96,7 @@ async def test_a_server_is_added_from_pasted_json_with_the_keyboard_alone(
         await expect(page.get_by_label("helper")).to_be_checked()
         assert await findings(page, axe_core) == []
         assert await broken_words(page) == []
-        await tab_to(page, page.get_by_role("button", name="Look at what changes").last)
+        await tab_to(page, page.get_by_role("button", name="Review changes").last)
         await page.keyboard.press("Enter")
         main = page.get_by_role("main")
         await expect(main).to_contain_text("agents.helper.discoverable.plain: absent → granted")
@@ -236,7 +236,7 @@ async def test_a_name_that_is_there_is_asked_about(eve: Program, config: Path) -
     assert refused[0] == "server_exists"
     form = {"id": draft["id"], "add": "0", "name-0": "there", "grant": "needed"}
     page = await eve.client.post("/console/servers/add/propose", data=form)
-    assert (page.status_code, "Put it in the place of the server of this name" in page.text) == (409, True)
+    assert (page.status_code, "Replace the server of this name" in page.text) == (409, True)
     edit = await eve.ask("POST", propose, json={"servers": [{"server": "there", "replace": True}]})
     await eve.ask("POST", f"/api/configuration/edits/{edit['id']}/save")
     assert "  there: {command: new}   # stays\n" in text_of(config)

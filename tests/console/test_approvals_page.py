@@ -44,7 +44,7 @@ async def test_a_call_of_a_client_is_allowed_by_keyboard_and_the_same_call_finis
     """A3: it appears at once on the open page; made again after the approval it runs once."""
     async with running(config) as console, opened(browser, console.origin) as page, console.client(MODERN) as client:
         await shown(console, page)
-        await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
+        await expect(page.get_by_text("No call waits for approval.")).to_be_visible()
         await expect(badge(page)).to_have_text("")
         assert (await client.call("delete_file", path="a.txt")).is_error
         await expect(badge(page)).to_have_text("1 waiting")
@@ -64,17 +64,17 @@ async def test_a_refusal_reaches_the_model_in_the_words_of_the_operator(browser:
     async with running(config) as console, opened(browser, console.origin) as page, console.client(HANDSHAKE) as client:
         await client.call("delete_file", path="a.txt")
         await shown(console, page)
-        opener = page.get_by_role("link", name="Refuse … delete_file")
+        opener = page.get_by_role("link", name="Deny … delete_file")
         await tab_to(page, opener)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("Words for the model")).to_be_focused()
+        await expect(page.get_by_label("Message to the model")).to_be_focused()
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("dialog")).to_be_hidden()
         await expect(opener).to_be_focused()
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("Words for the model")).to_be_focused()
+        await expect(page.get_by_label("Message to the model")).to_be_focused()
         await page.keyboard.type("Not on a Friday.")
-        await tab_to(page, page.get_by_role("button", name="Refuse"))
+        await tab_to(page, page.get_by_role("button", name="Deny"))
         await page.keyboard.press("Enter")
         await expect(page.locator("#notices")).to_contain_text("'delete_file' is refused.")
         await expect(page.get_by_role("dialog")).to_be_hidden()
@@ -102,8 +102,8 @@ async def test_always_is_a_visible_rule_that_is_taken_back_and_undone(browser: B
         await expect(row).to_be_visible()
         session = await console.board.session(agent="default", session_id="other")
         assert (await session.call("delete_file", {"path": "b"})).status == "ok"
-        await row.get_by_role("button", name="Take back").click()
-        await expect(page.get_by_text("No tool that needs an approval runs unasked.")).to_be_visible()
+        await row.get_by_role("button", name="Revoke").click()
+        await expect(page.get_by_text("There are no standing allowances.")).to_be_visible()
         assert (await session.call("delete_file", {"path": "c"})).status == "needs_approval"
         await page.get_by_role("button", name="Undo").click()
         await expect(row).to_be_visible()
@@ -114,7 +114,7 @@ async def test_always_is_a_visible_rule_that_is_taken_back_and_undone(browser: B
             return (await session.call("delete_file", {"path": "e"})).status == "needs_approval"
 
         await until(asks_again)
-        await expect(row).to_contain_text("does not count the rules in force for it have changed since")
+        await expect(row).to_contain_text("no effect the rules in force for it have changed since")
 
 
 async def test_what_was_allowed_and_is_not_used_can_be_undone(browser: Browser, config: Path) -> None:
@@ -135,10 +135,10 @@ async def test_of_two_operators_the_second_reads_who_was_first(browser: Browser,
     async with running(config) as console, opened(browser, console.origin, expected="409") as page:
         approval = await asked(console.board)
         await shown(console, page)
-        await page.get_by_role("link", name="Refuse …").click()
-        await page.get_by_label("Words for the model").fill("No.")
+        await page.get_by_role("link", name="Deny …").click()
+        await page.get_by_label("Message to the model").fill("No.")
         await console.board.approvals.allow(approval.id, by="grace")
-        await page.get_by_role("button", name="Refuse").click()
+        await page.get_by_role("button", name="Deny").click()
         await expect(page.get_by_role("alert").first).to_contain_text(
             f"Approval '{approval.id}' is allowed by now: 'grace' has decided it meanwhile."
         )
@@ -180,7 +180,7 @@ async def test_what_runs_elsewhere_can_only_be_refused(browser: Browser, config:
             page.get_by_text("The call runs elsewhere, and the one who runs it hands the result in.")
         ).to_be_visible()
         await expect(page.get_by_role("article").get_by_role("button")).to_have_count(0)
-        await expect(page.get_by_role("link", name="Refuse … sign")).to_be_visible()
+        await expect(page.get_by_role("link", name="Deny … sign")).to_be_visible()
 
 
 ELSEWHERE = """
@@ -203,13 +203,13 @@ async def test_a_call_of_another_process_appears_and_goes_with_its_session(brows
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", ELSEWHERE, str(config))
         assert await process.wait() == 0
         await expect(card(page, "far.txt")).to_be_visible()
-        await page.get_by_role("link", name="Refuse …").click()
-        await expect(page.get_by_label("Words for the model")).to_be_visible()
+        await page.get_by_role("link", name="Deny …").click()
+        await expect(page.get_by_label("Message to the model")).to_be_visible()
         removed = await console.board.services.store.remove_approvals(
             principal="local", agent="mailer", session="elsewhere"
         )
         assert removed == 1
-        await page.get_by_role("button", name="Refuse").click()
+        await page.get_by_role("button", name="Deny").click()
         await expect(page.get_by_role("alert").first).to_contain_text("There is no approval")
         await asked(console.board, path="next.txt")
         await expect(card(page, "next.txt")).to_be_visible()
@@ -224,7 +224,7 @@ async def test_a_call_goes_with_its_session(browser: Browser, config: Path) -> N
         await expect(page.get_by_role("article")).to_have_count(1)
         key = SessionKey(principal="local", agent="default", session="short")
         assert await remove_session(console.board.services, key, by="grace")
-        await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
+        await expect(page.get_by_text("No call waits for approval.")).to_be_visible()
         (record, *_) = await console.board.services.store.entries(session="short")
         assert (record.kind, record.subject, record.by) == ("unload", "session", "grace")
 
@@ -243,7 +243,7 @@ async def test_a_call_that_expires_while_the_page_is_open_goes(browser: Browser,
 
         await until(over)
         await page.clock.fast_forward(60_000)
-        await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
+        await expect(page.get_by_text("No call waits for approval.")).to_be_visible()
         await expect(badge(page)).to_have_text("")
 
 
@@ -299,15 +299,15 @@ async def test_everything_works_without_a_script(browser: Browser, config: Path)
         approval = await asked(console.board)
         await shown(console, page)
         await expect(badge(page)).to_have_text("1 waiting")
-        await page.get_by_role("link", name="Refuse …").click()
-        await page.get_by_label("Words for the model").fill("No.")
-        await page.get_by_role("button", name="Refuse").click()
+        await page.get_by_role("link", name="Deny …").click()
+        await page.get_by_label("Message to the model").fill("No.")
+        await page.get_by_role("button", name="Deny").click()
         await expect(page.locator("#notices")).to_contain_text("'delete_file' is refused.")
         await page.get_by_text("What was refused, is used or has expired").click()
         await page.get_by_role("link", name="Show it").click()
         await page.get_by_role("button", name="Allow once").click()
         await expect(page).to_have_url(f"{console.origin}{PAGE}")
-        await page.get_by_role("button", name="Take back").click()
+        await page.get_by_role("button", name="Revoke").click()
         await page.goto(f"{PAGE}/one?id={approval.id}")
         await expect(page.get_by_text("refused", exact=True)).to_be_visible()
         await context.close()

@@ -68,7 +68,7 @@ async def test_similar_calls_are_allowed_at_once_each_for_its_own_arguments(
         await asked(console.board, "transfer", amount=5, to="ada")
         await console.sign_in(page)
         await page.goto("/console/approvals")
-        await tab_to(page, page.get_by_role("link", name="Allow these 3 once … delete_file"))
+        await tab_to(page, page.get_by_role("link", name="Allow 3 once … delete_file"))
         await page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog")
         await expect(dialog).to_contain_text("c" * 900)
@@ -94,11 +94,11 @@ async def test_of_two_operators_the_second_reads_which_calls_were_answered_befor
         ones = [await asked(console.board, path=name) for name in ("a", "b")]
         await console.sign_in(page)
         await page.goto("/console/approvals")
-        await page.get_by_role("link", name="Refuse these 2").click()
-        await expect(page.get_by_role("dialog")).to_contain_text("Refuse 2 calls")
+        await page.get_by_role("link", name="Deny 2").click()
+        await expect(page.get_by_role("dialog")).to_contain_text("Deny 2 calls")
         await console.board.approvals.allow(ones[0].id, by="bob")
-        await page.get_by_label("Words for the model").fill("Not today.")
-        await page.get_by_role("button", name="Refuse these 2").click()
+        await page.get_by_label("Message to the model").fill("Not today.")
+        await page.get_by_role("button", name="Deny these 2").click()
         await expect(page.locator("#notices")).to_contain_text("1 call refused. 1 not:")
         statuses = {one.id: one.status for one in await console.board.approvals.list(ended=True)}
         assert statuses == {ones[0].id: "allowed", ones[1].id: "refused"}
@@ -113,13 +113,13 @@ async def test_a_rule_from_a_card_is_shown_as_a_change_of_the_file_and_counts_on
         one = await asked(console.board, "transfer", amount=250, to="ada@example.org")
         await console.sign_in(page)
         await page.goto(f"/console/approvals/{one.id}")
-        await tab_to(page, page.get_by_role("link", name="Ask less … transfer"))
+        await tab_to(page, page.get_by_role("link", name="Ask less often … transfer"))
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("dialog")).to_contain_text("to is exactly “ada@example.org”")
         await expect(page.get_by_role("dialog")).to_contain_text("to ends with “@example.org”")
         await page.get_by_role("radio", name=re.compile("^amount is 100 or more")).check()
         assert await findings(page, axe_core) == []
-        await page.get_by_role("button", name="Show the change …").click()
+        await page.get_by_role("button", name="Review changes").click()
         diff = page.get_by_role("group", name="Difference")
         await expect(diff).to_contain_text("+    approve: {transfer: {amount: ['???*']}, delete_file: always}")
         assert read(config) == before
@@ -169,7 +169,7 @@ async def test_only_who_may_configure_saves_a_rule(config: Path) -> None:
         async with visitor(app, access, "bob-bob-bob-bob-bob-bob") as bob:
             page = await bob.client.get(f"/console/approvals/{one.id}")
             assert "Allow once" in page.text
-            assert "Ask less" not in page.text
+            assert "Ask less often" not in page.text
             form = {"id": one.id, "argument": "to", "pattern": "e*", "csrf": bob.sign_in.csrf}
             answer = await bob.client.post("/console/approvals/rule", data=form)
             assert answer.status_code == 403

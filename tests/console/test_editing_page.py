@@ -95,7 +95,7 @@ async def test_an_agent_is_edited_with_the_keyboard_alone(browser: Browser, conf
         await tab_to(page, field)
         await page.keyboard.press("Control+End")
         await page.keyboard.type("\ntimes")
-        await tab_to(page, page.get_by_role("button", name="Look at what changes"))
+        await tab_to(page, page.get_by_role("button", name="Review changes"))
         await page.keyboard.press("Enter")
         main = page.get_by_role("main")
         await expect(main).to_contain_text("agents.helper.allowed_toolkits.times: absent → granted")
@@ -123,7 +123,7 @@ async def test_the_whole_file_is_edited_with_the_place_of_what_is_wrong(
         shown = await field.input_value()
         assert "eve-eve" not in await page.content()
         await field.fill(shown.replace("allowed_toolkits: [sums]", "allowed_toolkits: [sumz]"))
-        await page.get_by_role("button", name="Look at what changes").click()
+        await page.get_by_role("button", name="Review changes").click()
         first = page.locator("#problem-1")
         await expect(first).to_contain_text("line 13, column 24")
         await expect(first).to_contain_text("Did you mean 'sums'?")
@@ -133,10 +133,32 @@ async def test_the_whole_file_is_edited_with_the_place_of_what_is_wrong(
         await page.get_by_role("link", name="Back to the text").click()
         await expect(field).to_have_value(shown.replace("[sums]\n", "[sumz]\n"))
         await field.fill(shown.replace("# our configuration", "# ours"))
-        await page.get_by_role("button", name="Look at what changes").click()
+        await page.get_by_role("button", name="Review changes").click()
         await page.get_by_role("button", name="Save").click()
         await expect(page.locator(".notice")).to_contain_text("Saved")
         assert text_of(config) == CONFIG.replace("# our configuration", "# ours")
+
+
+async def test_what_is_wrong_stands_at_its_field_with_what_was_typed(eve: Program, config: Path) -> None:
+    """P10: what the configuration refuses, and what cannot be read; numbers have a field each."""
+    given = {
+        "section": "agents",
+        "name": "helper",
+        "role": "counts",
+        "allowed_toolkits": "sumz",
+        "budget.tools": "many",
+    }
+    shown = await sent(eve, "/console/edit/form", 422, **given, **{"budget.tokens": "8000", "permissions": "what"})
+    assert 'value="counts"' in shown
+    assert re.search(r'id="wrong-permissions">', shown)
+    del given["allowed_toolkits"]
+    shown = await sent(eve, "/console/edit/form", 422, **given)
+    assert re.search(r'name="budget\.tools"[^>]* value="many"[^>]* aria-invalid="true"', shown)
+    assert 'id="wrong-budget"' in shown
+    assert text_of(config) == CONFIG
+    given |= {"allowed_toolkits": "sums", "budget.tools": "7"}
+    await sent(eve, "/console/edit/save", id=identity(await sent(eve, "/console/edit/form", **given)))
+    assert "budget: {tools: 7}" in text_of(config).replace("\n      ", " ") or "tools: 7" in text_of(config)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +296,7 @@ async def test_what_others_changed_is_looked_through_with_the_keyboard_alone(
         field = page.get_by_label("Text", exact=True)
         await field.fill((await field.input_value()).replace("[sums]\n", "[times]\n"))
         write(config, CONFIG.replace("[sums]\n", "[sums, times]\n"))
-        look = page.get_by_role("button", name="Look at what changes")
+        look = page.get_by_role("button", name="Review changes")
         await look.click()
         await expect(page.get_by_role("alert")).to_contain_text("is not in your text")
         await expect(page.locator(".diff .added")).to_contain_text("allowed_toolkits: [sums, times]")

@@ -123,7 +123,7 @@ async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(br
         await page.reload()
         await expect(page.locator("#explanation")).to_contain_text("Nothing grants it to agent 'writer'.")
         await page.go_back()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
 async def test_f5_a_hit_is_chosen_and_loaded_by_keyboard(browser: Browser, config: Path) -> None:
@@ -150,7 +150,7 @@ async def test_a_server_that_cannot_run_is_started_again_from_its_explanation(br
         await console.sign_in(page)
         await page.goto("/console/explain?agent=writer&tool=ships")
         await expect(page.locator("#explanation")).to_contain_text("pegboard-test-no-such-command")
-        await page.get_by_role("button", name="Start it again").click()
+        await page.get_by_role("button", name="Restart").click()
         await expect(page.locator("#notices")).to_contain_text("Server ships was started again.")
 
 
@@ -161,7 +161,7 @@ async def test_p3_the_hits_are_those_of_the_model_in_its_order(board: Pegboard, 
     hits, _, rest = page.partition("but not for this agent")
     session = await board.session(agent="writer", session_id="s")
     own = await session.search(words, limit=20)
-    assert names_in(hits.partition("What the model of")[2]) == [result.name for result in own.results]
+    assert names_in(hits.partition("Found by")[2]) == [result.name for result in own.results]
     assert rest.count("denied") >= len(names_in(rest)) - (len(names_in(rest)) == 0)
 
 

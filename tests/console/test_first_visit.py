@@ -54,7 +54,7 @@ async def test_a_one_time_code_leads_to_what_goes_on_now(
     async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
         await console.sign_in(page)
         await expect(page).to_have_url(re.compile(r"/console$"))
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
         await page.get_by_role("link", name="Agents", exact=True).click()
         await expect(page.get_by_role("rowheader")).to_have_text(["default", "mailer"])
         assert await findings(page, axe_core) == []
@@ -73,7 +73,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_code(
         assert await findings(page, axe_core) == []
         await page.keyboard.type(code)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
         await tab_to(page, page.locator(".who summary"))
         await page.keyboard.press("Enter")
         await tab_to(page, page.get_by_role("button", name="Sign out"))

@@ -88,7 +88,7 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
         async with opened(browser, console.origin, site.origin, theme="dark", width=400) as page:
             await console.sign_in(page, TOKENS["ada"]["token"])
             await page.goto("/console/servers")
-            await expect(page.locator("#server-1")).to_contain_text("wants a login")
+            await expect(page.locator("#server-1")).to_contain_text("login required")
             await page.goto("/console")
             await expect(page.locator("#need-1")).to_contain_text(f"Server '{ODD}' wants a login")
             assert await findings(page, axe_core) == []
@@ -112,7 +112,7 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
             await page.keyboard.press("Enter")
             await expect(page.locator("#notices")).to_contain_text(f"You are logged out of '{ODD}'.")
             await page.reload()
-            await expect(page.locator("h1")).to_contain_text("wants a login")
+            await expect(page.locator("h1")).to_contain_text("login required")
             await expect(page.locator("#log-in")).to_be_visible()
 
 

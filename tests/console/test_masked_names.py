@@ -215,7 +215,7 @@ async def test_an_address_with_marks_means_the_same_after_a_restart(config: Path
         tool = await a_tool(operator)
     async with operated(config) as (_, operator):
         key = {name: tool[name] for name in ("agent", "session", "principal")}
-        assert "Newest calls" in (await operator.get("/console/session", **key)).text
+        assert "Timeline" in (await operator.get("/console/session", **key)).text
         assert (await operator.send("GET", "/api/session", None, **key))["calls"] != []
 
 
@@ -236,7 +236,7 @@ async def test_the_userinfo_of_a_url_in_a_name_is_shown_nowhere_and_the_name_lea
     async with operated(config) as (_, operator):
         for session_id in shown:
             key = {"agent": "plain", "principal": "ada", "session": session_id}
-            assert "Newest calls" in (await operator.get("/console/session", **key)).text
+            assert "Timeline" in (await operator.get("/console/session", **key)).text
             found = await operator.send("GET", "/api/session", None, **key)
             assert found["loaded"] != []
             assert session_id == found["session"]

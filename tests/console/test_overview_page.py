@@ -154,7 +154,7 @@ async def test_edits_that_are_refused_and_budgets_that_are_nearly_used_need_a_pe
         edit(config, "dialect: pegboard, budget", "dialekt: pegboard, budget")
         await expect(needs).to_contain_text("The newest edit is refused")
         await expect(needs).to_contain_text("dialekt")
-        await needs.get_by_role("link", name=re.compile("^Open: settings")).first.click()
+        await needs.get_by_role("link", name=re.compile("^Open settings")).first.click()
         await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
         await page.goto("/console")
         edit(config, "dialekt", "dialect")

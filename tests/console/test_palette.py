@@ -55,7 +55,7 @@ async def test_what_is_typed_last_counts_however_quickly_enter_follows(browser: 
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
         await page.keyboard.press("Control+k")
-        await expect(page.locator("#hits [role=option]").first).to_contain_text("Now")
+        await expect(page.locator("#hits [role=option]").first).to_contain_text("Overview")
         await page.keyboard.type("sessions")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
@@ -72,7 +72,7 @@ async def test_escape_closes_the_palette_and_keys_lead_to_pages(browser: Browser
         await page.keyboard.press("g")
         await page.keyboard.press("s")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
-        await page.get_by_label("Words in it").press("?")
+        await page.get_by_label("Search", exact=True).press("?")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
 
 
@@ -102,10 +102,10 @@ async def test_an_operator_of_some_agents_finds_nothing_of_others(config_with_to
 async def test_what_takes_the_right_to_configure_is_found_by_those_who_have_it(config_with_tokens: Path) -> None:
     """A5: what is found can be opened, and a tool is tried by whoever may call it."""
     pages = {
-        "root": {"Matrix"},
-        "bob": {"Matrix"},
-        "eve": {"Matrix", "Edit", "Try a tool"},
-        "kim": {"Matrix", "Edit", "Try a tool", "Add a server"},
+        "root": {"Access"},
+        "bob": {"Access"},
+        "eve": {"Access", "Edit", "Try a tool"},
+        "kim": {"Access", "Edit", "Try a tool", "Add a server"},
     }
     async with Pegboard.open(config_with_tokens) as board, serving(board) as (app, _):
         for name, expected in pages.items():

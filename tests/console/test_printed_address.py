@@ -31,10 +31,10 @@ async def test_the_printed_address_opens_the_console_once(browser: Browser, tmp_
         address = await printed(gateway)
         async with opened(browser, gateway.base) as page:
             await page.goto(address)
-            await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+            await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
             assert "code" not in page.url
             await page.reload()
-            await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+            await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
         async with opened(browser, gateway.base, expected="403") as page:
             await page.goto(address)
             await expect(page.get_by_role("alert").first).to_contain_text("This code was used already")

@@ -65,6 +65,6 @@ async def test_what_was_refused_stands_with_its_line_wherever_operators_look(con
         async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN, follow_redirects=True) as client:
             await client.post("/console/sign-in", data={"secret": "ada-ada-ada-ada-ada-ada"})
             page = html.unescape(re.sub("<[^>]*>", "", (await client.get("/console/server?name=charts")).text))
-            assert "What its confinement refused" in page
+            assert "Refused by the confinement" in page
             assert f"confine: {{write: [{own}], read: [{there}]}}" in page
             assert "begun" in page

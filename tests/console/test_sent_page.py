@@ -102,7 +102,7 @@ async def test_f4_what_joined_and_left_since_the_newest_request_is_named(browser
         await page.goto(address("s"))
         main = page.get_by_role("main")
         await expect(main).to_contain_text("The list of tools is the same.")
-        await expect(main).to_contain_text(f"{surface.tokens.total:,} tokens")
+        await expect(main).to_contain_text(f"{surface.tokens.total:,}")
         await session.load("counting")
         await expect(main).to_contain_text("Joined: sum_up")
         await session.surface()

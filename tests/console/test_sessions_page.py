@@ -74,6 +74,16 @@ async def test_a_page_of_a_session_follows_a_load_and_unloads_what_the_client_ha
             assert "sum_up" not in await client.names()
 
 
+async def test_the_open_list_follows_sessions_that_load_nothing(browser: Browser, config: Path) -> None:
+    """S10: from the first request on."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto("/console/sessions")
+        for name in ("first", "second"):
+            await (await console.board.session(agent="default", session_id=name)).surface()
+            await expect(page.get_by_role("link", name=name)).to_be_visible()
+
+
 async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browser, config: Path) -> None:
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
@@ -88,7 +98,7 @@ async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browse
         await tab_to(page, page.get_by_role("button", name="End the turn"))
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_contain_text("Turn 2 now.")
-        await tab_to(page, page.get_by_role("button", name="Delete the session"))
+        await tab_to(page, page.get_by_role("button", name="Delete …"))
         await page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog")
         await tab_to(page, dialog.get_by_role("button", name="Delete"))
@@ -139,10 +149,10 @@ async def test_a_session_of_an_agent_that_left_the_configuration_is_shown_and_de
         await page.goto("/console/sessions")
         await page.get_by_role("link", name="old").click()
         await expect(page.get_by_role("main")).to_contain_text("There is no agent 'gone'.")
-        await expect(page.get_by_role("main").get_by_role("button")).to_have_text(["Delete the session"])
+        await expect(page.get_by_role("main").get_by_role("button")).to_have_text(["Delete …"])
         await expect(page.get_by_role("link", name="gone")).to_have_count(0)
         assert await findings(page, axe_core) == []
-        await page.get_by_role("button", name="Delete the session").click()
+        await page.get_by_role("button", name="Delete …").click()
         await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
         await expect(page).to_have_url(f"{console.origin}/console/sessions")
         assert await console.board.services.store.load(key) is None
@@ -153,7 +163,7 @@ async def test_the_trail_is_filtered_followed_and_exported(browser: Browser, con
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
         await page.goto("/console/activity?kind=call")
-        await expect(page.get_by_role("main")).to_contain_text("No record fits.")
+        await expect(page.get_by_role("main")).to_contain_text("No match.")
         session = await console.board.session(agent="default", session_id="=1+1")
         await session.call("note_add", {"text": "a"})
         await expect(page.get_by_role("rowheader", name="note_add")).to_be_visible()

@@ -42,11 +42,11 @@ async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
         await console.sign_in(page, "ada-ada-ada-ada-ada-ada")
         await page.goto("/console/settings")
         part = page.locator("#configuration")
-        await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
+        await expect(part).to_contain_text("The newest edit is in use, with 1 warning")
         await expect(part).to_contain_text("the environment variable ABSENT_KEY is not set")
         assert await findings(page, axe_core) == []
         write(config, BROKEN)
-        await expect(part).to_contain_text("The newest edit is refused; the last good configuration stays in force.")
+        await expect(part).to_contain_text("The newest edit is refused; the last good configuration is in use.")
         first = page.locator("#problem-1")
         await expect(first).to_contain_text("line 6, column 16")
         await expect(first).to_contain_text("Did you mean 'discoverable'?")
@@ -58,7 +58,7 @@ async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
         write(config, "agents: [")
         await expect(first.locator("pre")).to_contain_text("agents …")
         write(config, GOOD)
-        await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
+        await expect(part).to_contain_text("The newest edit is in use, with 1 warning")
 
 
 async def test_lines_are_those_of_files_of_the_configuration_and_without_secrets(config: Path) -> None:
@@ -110,7 +110,7 @@ async def test_what_waits_is_shown_and_accepted_as_it_was_shown_by_who_may(confi
         address = "/console/settings"
         async with program(app, "bob-bob-bob-bob-bob-bob") as bob:
             page = (await bob.client.get(address)).text.replace("<wbr>", "")
-            assert ("1 change waits for a person" in page, "Accept this change" in page) == (True, False)
+            assert ("1 change waits for acceptance" in page, "Accept this change" in page) == (True, False)
             assert "agents.a.permissions.calculator: false → absent" in page
         async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
             assert "Accept this change" in (await ada.client.get(address)).text

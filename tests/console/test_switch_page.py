@@ -111,7 +111,7 @@ async def test_a_tool_has_a_switch_of_its_own_that_can_be_removed(browser: Brows
         await page.get_by_role("link", name="2 of 2 tools on").click()
         await throw_by_keyboard(page, "send_message", "Switch off")
         await expect(page.get_by_role("row", name="send_message")).to_contain_text("switched off")
-        await page.get_by_role("button", name="Remove the switch").click()
+        await page.get_by_role("button", name="Remove switch").click()
         await page.get_by_role("dialog").get_by_role("button", name="Remove the switch").click()
         await expect(page.get_by_role("switch", name="send_message")).to_have_attribute("aria-checked", "true")
         assert await console.board.permissions.show() == {"default": {}, "other": {}}

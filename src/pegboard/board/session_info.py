@@ -101,6 +101,11 @@ class LiveSessions:
         """Return what a session was opened with, and when it had a surface last, if it is live here."""
         return self._known.get(key)
 
+    @property
+    def newest(self) -> float:
+        """Return when one had a surface last, in seconds since the epoch; 0.0 where none had."""
+        return next(reversed(self._known.values()))[1] if self._known else 0.0
+
     def forget(self, key: SessionKey) -> None:
         """Forget a session that was deleted."""
         self._known.pop(key, None)

@@ -12,8 +12,9 @@ from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.editable import ConfigurationChange
 
-Kind = Literal["text", "long", "choice", "names", "texts", "pairs", "value"]
-"""``names``: an entry a line; ``texts`` and ``pairs``: a name and what it has a line; ``value``: text, or JSON."""
+Kind = Literal["text", "long", "choice", "names", "texts", "pairs", "numbers", "value"]
+"""``names``: an entry a line; ``texts`` and ``pairs``: a name and what it has a line; ``numbers``: a field for each
+part; ``value``: text, or JSON."""
 _PAIR: Final = re.compile(r"([^:=\s][^:=]*?)\s*[:=]\s*(.*)", re.DOTALL)
 _QUOTED: Final = re.compile(r'("(?:[^"\\]|\\.)*")\s*[:=]\s*(.*)', re.DOTALL)
 
@@ -27,6 +28,7 @@ class FormField:
     kind: Kind = "text"
     help: str = ""
     choices: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +42,22 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledField:
-    """A field with what stands in it."""
+    """A field with its text, and what is wrong with it."""
 
     field: FormField
     text: str
+    wrong: str = ""
+
+    @property
+    def numbers(self) -> Mapping[str, str]:
+        """Return the text of each part of a field of numbers."""
+        value = entry_of(_read(self.text))
+        return {part: _plain(value[part]) if part in value else "" for part in self.field.parts}
+
+    @property
+    def rest(self) -> str:
+        """Return what a field of numbers has besides its parts, as JSON."""
+        return _json({name: one for name, one in entry_of(_read(self.text)).items() if name not in self.field.parts})
 
 
 _LINES: Final = "One a line."
@@ -108,7 +122,13 @@ FORMS: Final[Mapping[str, Form]] = {
                 FormField(
                     name="approvals", label="Approvals", kind="value", help='Who may give one: {"by": "operator"}.'
                 ),
-                FormField(name="budget", label="Budget", kind="value", help='As JSON: {"tools": 40, "tokens": 8000}.'),
+                FormField(
+                    name="budget",
+                    label="Budget",
+                    kind="numbers",
+                    parts=("tools", "tokens"),
+                    help="How many tools, and how many tokens of tools and texts, may be loaded at once.",
+                ),
                 FormField(name="model", label="Model"),
                 FormField(name="may_delegate", label="Agents that it may hand work to", kind="names", help=_LINES),
             ),
@@ -199,6 +219,18 @@ def shown(kind: Kind, value: Any) -> str:
             return _plain(value)
 
 
+def typed(field: FormField, sent: Mapping[str, Any]) -> str:
+    """Return the text of a field as a form sends it; that of numbers is made of its parts."""
+    if isinstance(whole := sent.get(field.name), str):
+        return whole
+    if not field.parts:
+        return ""
+    given = {part: str(sent.get(f"{field.name}.{part}", "")).strip() for part in field.parts}
+    rest = entry_of(_read(str(sent.get(f"{field.name}.rest", "{}"))))
+    value = {**{part: _read(text) for part, text in given.items() if text}, **rest}
+    return _json(value) if value else ""
+
+
 def meant(field: FormField, text: str) -> Any:
     """Return what a field means, None where nothing stands in it.
 
@@ -215,7 +247,7 @@ def meant(field: FormField, text: str) -> Any:
             if len(dict(pairs)) < len(pairs):
                 raise UsageError(f"{field.label}: a name stands there twice.", code="edit_form", hint=field.help)
             return {name: value if field.kind == "texts" else _value(value) for name, value in pairs} or None
-        case "value":
+        case "value" | "numbers":
             return _value(text.strip()) if text.strip() else None
         case "long":
             return text if text.strip() else None

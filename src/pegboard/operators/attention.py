@@ -19,7 +19,7 @@ from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.schema_fields import written
-from pegboard.operators.servers import NotRunning, not_running
+from pegboard.operators.servers import NotRunning, not_running, rules_without_effect
 
 AttentionKind = Literal[
     "approval", "login", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook", "store"
@@ -40,7 +40,7 @@ class AttentionItem:
     Attributes:
         kind: what it is about.
         severity: how grave it is.
-        subject: the tool, the server, the file or the agent; nothing of a problem.
+        subject: the tool, the server, the file or the agent; of a problem its plugin, or nothing.
         detail: whose call it is and its arguments, on one line; nothing of what is no call.
         text: what is the matter.
         hint: why, or what would help.
@@ -333,6 +333,22 @@ def _is_said_of(down: Sequence[NotRunning], problem: ShownProblem) -> bool:
     )
 
 
+async def idle_rules(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the rules of plugins that name none of their tools (G10)."""
+    if situation.agents is not None:
+        return ()
+    return [
+        AttentionItem(
+            kind="problem",
+            severity="warning",
+            subject=one.plugin,
+            text=f"Plugin '{one.plugin}': {one.text}",
+            place=one.place,
+        )
+        for one in rules_without_effect(situation.services)
+    ]
+
+
 async def budgets(situation: Situation) -> Sequence[AttentionItem]:
     """Return the agents whose start nearly takes their budget; those that exceed it are among the problems."""
     seen = situation.agents
@@ -382,6 +398,7 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     edits,
     pauses,
     problems,
+    idle_rules,
     hooks,
     budgets,
 )

@@ -456,7 +456,7 @@ def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[R
                 text = f"Switch '{subject}' on for agent '{permissions.agent.name}'."
                 yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
             case "denied_pause":
-                text = "Resume it, on the page Matrix: every switch is then as it was."
+                text = "Resume it on the page Access. Its switches stay as they are."
                 yield Fix(kind="resume", text=text, code=reason.code)
             case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."

@@ -333,11 +333,33 @@ def _excluded(plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterato
         yield from connection.excluded
 
 
-def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
-    """Yield what `check` and the log of the gateway say of a plugin beside what it cannot do (G6, G10, T10)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleWithoutEffect:
+    """A rule of a plugin that names no tool: its place, and what is wrong."""
+
+    plugin: str
+    place: str
+    text: str
+
+
+def rules_without_effect(services: Services) -> list[RuleWithoutEffect]:
+    """Return the rules of plugins that name none of their tools, as far as these are known (G10, T10)."""
+    return [
+        RuleWithoutEffect(plugin=plugin.name, place=str(plugin.place or ""), text=text)
+        for plugin, spec in _configured(services)
+        for text in _without_effect(plugin, spec)
+    ]
+
+
+def _without_effect(plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
     if any(variant.known for variant in plugin.variants.values()):
         for fault in misnamed(Manifest(tools=plugin.tools), spec):
             yield f"{fault.message} It counts for nothing. {fault.hint}".strip()
+
+
+def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
+    """Yield what `check` and the log of the gateway say of a plugin beside what it cannot do (G6, G10, T10)."""
+    yield from _without_effect(plugin, spec)
     if plugin.unreviewed.count:
         yield plugin.unreviewed.text
     for tool in services.pins.pending(plugin):

@@ -64,16 +64,54 @@ async def form_sent(context: Context, visit: OperatorRequest) -> Response:
     sent = await visit.request.form()
     form, new = _form(text_of(sent, "section")), "new" in sent
     name = visit.names.meant(text_of(sent, "name")).strip()
-    given = {field.name: text_of(sent, field.name) if field.name in sent else "" for field in form.fields}
+    given = {field.name: edit_forms.typed(field, sent) for field in form.fields}
+    wrong: dict[str, str] = {}
     try:
         edit = await _proposed(context, visit, form, name, given, new=new)
     except PegboardError as error:
         if error.code in ("every_agent_required", "not_editable"):
             raise
-        filled = tuple(FilledField(field=field, text=given[field.name]) for field in form.fields)
-        shown = text_of(sent, "name")
-        return _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=error)
-    return to_proposal(edit, _back(sent))
+        wrong, failed = _unreadable(visit, form, given), error
+    else:
+        if not edit.errors:
+            return to_proposal(edit, _back(sent))
+        wrong, others = _wrong(form, edit)
+        failed = UsageError(
+            f"The configuration would have {edit.errors} {'error' if edit.errors == 1 else 'errors'}.",
+            hint=" ".join(others[:3]) or "Correct the marked fields.",
+        )
+    filled = tuple(
+        FilledField(field=field, text=given[field.name], wrong=wrong.get(field.name, "")) for field in form.fields
+    )
+    shown = text_of(sent, "name")
+    return _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=failed)
+
+
+def _unreadable(visit: OperatorRequest, form: Form, given: Mapping[str, str]) -> dict[str, str]:
+    """Return why a field cannot be read, by its name."""
+    found: dict[str, str] = {}
+    for field in form.fields:
+        try:
+            edit_forms.meant(field, given[field.name])
+        except UsageError as error:
+            found[field.name] = visit.names.masker.text(f"{error.message} {error.hint}")
+    return found
+
+
+def _wrong(form: Form, edit: ProposedEdit) -> tuple[dict[str, str], list[str]]:
+    """Return the errors of an edit by the fields that they are about, and those about nothing in the form."""
+    found: dict[str, str] = {}
+    others: list[str] = []
+    names = {field.name for field in form.fields}
+    for problem in edit.problems:
+        if problem.severity == "error":
+            text = f"{problem.message} {problem.hint}".strip()
+            name = next((part for part in problem.path.split(".") if part in names), "")
+            if name:
+                found.setdefault(name, text)
+            else:
+                others.append(text)
+    return found, others
 
 
 async def _proposed(
@@ -132,6 +170,20 @@ def _form_answer(
     error: PegboardError | None = None,
 ) -> Response:
     world, mask = context.services.world, visit.names.shown
+    plugins, toolkits = list(world.catalog.plugins), list(world.toolkits)
+    loadouts, agents = list(world.loadouts), list(world.agents)
+    picks = {
+        "allowed_toolkits": toolkits,
+        "initial_toolkits": toolkits,
+        "discoverable": plugins,
+        "tools": plugins,
+        "plugins": plugins,
+        "disabled": plugins,
+        "loadout": loadouts,
+        "extends": loadouts,
+        "may_delegate": agents,
+    }
+    every = visit.operator.agents is None
     return context.templates.page(
         "edit_form.html",
         visit,
@@ -141,7 +193,7 @@ def _form_answer(
         name=name,
         new=new,
         back=back,
-        known=[mask(one) for one in (*world.toolkits, *world.catalog.plugins)],
+        picks={field: [mask(one) for one in names] for field, names in picks.items()} if every else {},
         error=_masked(visit, error),
     )
 

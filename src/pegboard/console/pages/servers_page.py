@@ -23,6 +23,7 @@ from pegboard.operators.servers import (
     server_states,
     server_tools,
 )
+from pegboard.operators.switches import pauses_by_agent
 
 ROWS: Final = 50
 """How many servers or tools a page shows."""
@@ -116,6 +117,8 @@ async def server(context: Context, visit: OperatorRequest) -> Response:
         wanted=next((one for one in wanted if visit.names.meant(one.server) == name), None),
         offset=offset,
         limit=ROWS,
+        paused=sum(name in one.plugins for one in (await pauses_by_agent(context.services)).values()),
+        agents=len(context.board.world.agents),
         lines=await printed_lines(context.services, name),
         saying=await context.subjects.pins.saying(name) if state.kind == "server" else (),
         waiting_pins=len(await context.subjects.pins.listed(name, waiting=True)) if state.kind == "server" else 0,

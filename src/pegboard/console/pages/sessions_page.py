@@ -18,6 +18,7 @@ from pegboard.console.templating import query
 from pegboard.core.model.naming import label_problem, one_line
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import UsageError
+from pegboard.operators.sent import sent_to_model as read_sent
 from pegboard.operators.sessions import LoadedRow, SessionOverview, list_sessions, remove_session
 from pegboard.operators.timeline import timeline as read_timeline
 from pegboard.ports import SessionKey
@@ -69,6 +70,7 @@ async def session_page(context: Context, visit: OperatorRequest) -> Response:
         "session.html",
         visit,
         found=found,
+        sent=await read_sent(context.services, key),
         timeline=await read_timeline(context.services, key, limit=TIMELINE),
         groups=grouped(found.loaded),
         configured=configured,
@@ -87,6 +89,7 @@ class LoadedGroup:
     lasts: str
     because: tuple[str, ...]
     pending: bool
+    lease: str
     rows: tuple[LoadedRow, ...]
 
     @property
@@ -112,6 +115,7 @@ def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
             lasts=rows[0].lasts,
             because=rows[0].because,
             pending=rows[0].pending,
+            lease=rows[0].lease,
             rows=tuple(rows),
         )
         for key, rows in found.items()

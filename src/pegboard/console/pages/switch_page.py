@@ -17,6 +17,7 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.switches import GroupKind, pauses_by_agent
+from pegboard.operators.usage import PERIODS, UsageQuery
 
 PAGE: Final = 50
 MEMBERS: Final = 100
@@ -35,7 +36,16 @@ async def agents_page(context: Context, visit: OperatorRequest) -> Response:
     paused = {
         visit.names.shown(name) for name, pauses in (await pauses_by_agent(context.services)).items() if pauses.agent
     }
-    return context.templates.page("agents.html", visit, agents=seen, paused=paused)
+    wanted = UsageQuery(seconds=PERIODS["week"], agents=visit.operator.agents, limit=len(seen) or 1)
+    usage = await context.subjects.usage.usage(wanted)
+    return context.templates.page(
+        "agents.html",
+        visit,
+        agents=seen,
+        paused=paused,
+        usage={row.name: row for row in usage.agents},
+        priced=bool(usage.money),
+    )
 
 
 async def agent_page(context: Context, visit: OperatorRequest) -> Response:

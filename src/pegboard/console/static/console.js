@@ -129,6 +129,15 @@ try { Intl.getCanonicalLocales(navigator.language); } catch { Object.definePrope
     zone.value = typed ? new Intl.DateTimeFormat().resolvedOptions().timeZone : "";
   }, true);
 
+  // A name that is picked becomes a line of the field above.
+  document.addEventListener("change", ({ target }) => {
+    const field = document.getElementById(target.dataset?.addsTo ?? "");
+    if (field === null || !target.value) return;
+    const lines = field.value.split("\n").filter((line) => line.trim());
+    field.value = [...lines.filter((line) => line !== target.value), target.value].join("\n");
+    target.value = "";
+  });
+
   document.addEventListener("keydown", (event) => {
     const menu = document.querySelector("details.menu[open]");
     if (event.key !== "Escape" || menu === null) return;

@@ -126,6 +126,7 @@ class Changes:
         self._looked = asyncio.Event()
         self._token: ChangeToken | None = None
         self._activity: ServerActivity | None = None
+        self._surface_at = 0.0
         self.closed = False
 
     async def keep_from_now(self) -> int:
@@ -179,6 +180,7 @@ class Changes:
         self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
         self._looked = looked = asyncio.Event()
         self._token = self._activity = None
+        self._surface_at = self._board.services.live.newest or -1.0
         self._looking = asyncio.create_task(self._look_on(looked), name="console: changes")
         await looked.wait()
 
@@ -228,6 +230,9 @@ class Changes:
         if token is not None and self._token is not None and self._token != token:
             # Other processes call as often as this one; a switch is heard of at once.
             self.tell(STORED, often=self._token.permissions == token.permissions)
+        at, self._surface_at = self._surface_at, services.live.newest
+        if at and self._surface_at != at:
+            self.tell(("sessions",), often=True)
         self._activity = activity(services)
         if known is not None and known.states != self._activity.states:
             self.tell(("servers",))
