@@ -55,6 +55,7 @@ def pytest_unconfigure() -> None:
     if os.getpid() == _FIRST_PROCESS:
         shutil.rmtree(RUN, ignore_errors=True)
 
+
 # What serves a client over stdio is the process that a test starts; tests of the daemon have one of their own.
 os.environ["PEGBOARD_DAEMON"] = "0"
 
