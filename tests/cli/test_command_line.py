@@ -20,6 +20,7 @@ from pegboard.cli.command_line import GROUPS, SUMMARIES, app
 from pegboard.ports import AuditKind
 
 COMMANDS = [
+    "load", "unload",
     "init", "check", "doctor", "serve", "console", "tools", "search", "surface", "explain", "loadouts", "call", "audit",
     "bill", "stats", "eval", "schema", "secret set", "secret list", "secret delete",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
@@ -205,9 +206,9 @@ def test_x5_what_came_from_the_environment_is_masked_in_errors_and_not_in_what_a
 
 
 def test_without_a_terminal_tables_have_no_colour_and_keep_whole_lines(run: Run, project: Path) -> None:
-    ran = run("tools")
+    ran = run("permissions", "show", "--agent", "assistant")
     assert "\x1b" not in ran.out
-    assert [line for line in ran.out.splitlines() if line.endswith("Add a note. It is kept.")]
+    assert [line for line in ran.out.splitlines() if line.endswith("It is a static tool of agent 'assistant'.")]
     assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
 
 
@@ -233,7 +234,13 @@ def test_a_reader_that_leaves_early_is_no_error(project: Path) -> None:
 def test_output_in_an_encoding_without_the_characters_is_still_printed(project: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     (project / "notes.py").write_text('def greet() -> str:\n    """Say grüß dich."""\n    return "Grüße"\n')
-    ran = subprocess.run([*PEGBOARD, "tools"], capture_output=True, text=True, env=environment, check=True)
+    ran = subprocess.run(
+        [*PEGBOARD, "call", "greet", "--help", "--agent", "assistant"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
     assert "Say gr\\xfc\\xdf dich." in ran.stdout
 
 

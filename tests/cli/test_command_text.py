@@ -122,7 +122,7 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
     (project / "pads.py").write_text(
         'def pad() -> str:\n    """Pad [bold]all[/bold]\\x1b[2J things."""\n    return "\\x1b[31mred"\n'
     )
-    listed = run("tools").out
+    listed = run("search", "pad", *AGENT).out
     assert "Pad [bold]all[/bold]" in listed
     run("session", "load", "pad", *AGENT)
     assert "\x1b" not in listed + run("call", "pad", *AGENT).out

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pegboard.cli.operator_token import take_token
+from pegboard.cli.operator_token import take_token, taken_token
 
 __all__ = ["main"]
 
@@ -53,10 +53,23 @@ def _run(arguments: list[str]) -> int:
             with reserved_stdout():
                 return serve_alone(options)
         gc.enable()
+    if arguments and arguments[0] in ("call", "search", "tools", "load", "unload", "explain", "approvals"):
+        from pegboard.thin.command import run_in_daemon
+
+        code = run_in_daemon(arguments, taken_token(), _agrees)
+        if code is not None:
+            return code
     gc.set_threshold(20_000, 20, 20)  # what is imported is no garbage, and looking for some takes time at each start
     from pegboard.cli.command_line import run
 
     return run(arguments)
+
+
+def _agrees(lines: list[str]) -> int:
+    """Ask the person at the terminal; return 0 where they agree, else the exit code."""
+    from pegboard.cli.command_identity import agreed_at_terminal
+
+    return agreed_at_terminal(lines)
 
 
 def _tolerate_any_text() -> None:

@@ -1,134 +1,173 @@
-"""`pegboard call TOOL JSON`: run one tool as an agent would."""
+"""`pegboard call TOOL NAME=VALUE…`: find, load, check, ask, run and print, in one step."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from pegboard.cli.common import Options, discover, guarded, open_session, run
-from pegboard.cli.exit_codes import of_call
+from pegboard.cli import caller
+from pegboard.cli.call_results import Output, show_answer
+from pegboard.cli.command_identity import require_own_identity
+from pegboard.cli.common import Options, discover, guarded, open_session, raising, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer
+from pegboard.cli.tool_arguments import decoded, from_words
+from pegboard.cli.tool_help import help_of
+from pegboard.core.access.read_only import is_destructive
+from pegboard.core.model.tools import EMPTY
+from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.model.tools import JsonObject
-    from pegboard.core.state.call_plans import CallAnswer
+    from pegboard.board import Session
+    from pegboard.core.model.tools import Tool
 
-EXAMPLE = 'pegboard call git__git_log \'{"repo_path": "."}\''
-QUOTING = 'Write an object in single quotes: \'{"name": "value"}\', or - to read it from standard input.'
+EXAMPLE = "pegboard call fetch__fetch url=https://example.com"
+CONTEXT_SETTINGS = {"ignore_unknown_options": True, "help_option_names": []}
+"""Options that the command does not have are arguments of the tool, and so is the help."""
+GLANCE: Final = 0.3
+"""How often an approval is looked at while its decision is waited for, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """What is called, and how: ``wait`` is for how many seconds a person's decision is waited for."""
+
+    tool: str
+    words: tuple[str, ...]
+    read: str | None
+    load: bool
+    wait: float
 
 
 @on_session
 def call(
     options: Options,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments, or - for standard input.")] = "{}",
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")] = "",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME=VALUE",
+            help="Its arguments: NAME=VALUE, NAME:=JSON, --NAME VALUE, one JSON object, or - for standard input.",
+        ),
+    ] = None,
+    load: Annotated[bool, typer.Option("--load", help="Load it and run it, also where it destroys something.")] = False,
+    wait: Annotated[
+        str | None,
+        typer.Option("--wait", metavar="SECONDS|forever", help="Wait for the approval that the call needs."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="PATH", help="Write the result to a file; - prints all of it.")
+    ] = None,
+    help_: Annotated[
+        bool, typer.Option("--help", "-h", help="Show this message, or behind a TOOL what the tool takes.")
+    ] = False,
 ) -> int:
     """Run one tool as the agent would."""
+    if not tool:
+        if help_:
+            Printer(as_json=False).say(context.get_help())
+            return DONE
+        return guarded(options, raising(UsageError("Missing argument 'TOOL'.", hint="See 'pegboard call --help'.")))
+    if help_:
+        return run(options, lambda board, printer: _helped(board, printer, options, tool))
     try:
-        parsed = parse_arguments(sys.stdin.read() if arguments == "-" else arguments)
+        given = tuple(words or ())
+        read = decoded(caller.read_input()) if given == ("-",) else None
+        called = ToolCall(tool=tool, words=given, read=read, load=load, wait=_seconds(wait))
     except UsageError as error:
-        return guarded(options, _raising(error))
-
-    async def called(board: Pegboard, printer: Printer) -> int:
-        board.services.awaiting_login.by_command = True
-        on = await open_session(board, options)
-
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            of = f"/{total:g}" if total is not None else ""
-            printer.note(f"{done:g}{of} {message or ''}".rstrip())
-
-        await discover(board, printer, (await on.snapshot()).permissions, about=[tool])
-        with printer.working(f"Calling {tool}"):
-            answer = await on.call(tool, parsed, progress=progress)
-            if answer.status == "not_loaded" and not answer.reason:  # it is loaded now: that was one request (D2)
-                answer = await on.call(tool, parsed, progress=progress)
-        return _show(answer, printer)
-
-    return run(options, called, calls=True)
+        return guarded(options, raising(error))
+    return run(options, lambda board, printer: _called(board, printer, options, called, Output(to=out)), calls=True)
 
 
-def _raising(error: UsageError) -> Any:
-    async def raised(printer: Printer) -> NoReturn:  # noqa: ARG001
-        raise error
+async def _called(board: Pegboard, printer: Printer, options: Options, given: ToolCall, output: Output) -> int:
+    if caller.CALLER.get() is None:
+        board.services.awaiting_login.by_command = True  # this process ends with the call
+    require_own_identity(board, options)
+    on = await open_session(board, options)
+    tool = await _found(board, printer, on, given.tool)
+    arguments = from_words(given.words, EMPTY if tool is None else tool.input_schema, tool=given.tool, read=given.read)
 
-    return raised
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        of = f"/{total:g}" if total is not None else ""
+        printer.note(f"{done:g}{of} {message or ''}".rstrip())
 
+    async def once() -> CallAnswer:
+        return await on.call(given.tool, arguments, progress=progress)
 
-def parse_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call; raises ``UsageError`` that says where the text is no JSON object."""
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise UsageError(
-            f"The arguments are not valid JSON at {where}: {error.msg}.", code="bad_arguments", hint=QUOTING
-        ) from None
-    except (ValueError, RecursionError) as error:
-        why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise UsageError(f"The arguments are not valid JSON: {why}.", code="bad_arguments", hint=QUOTING) from None
-    if not isinstance(value, dict):
-        raise UsageError(
-            f"The arguments are {_KINDS[type(value)]}, not a JSON object.", code="bad_arguments", hint=QUOTING
-        )
-    return cast("dict[str, Any]", value)
-
-
-_KINDS = {
-    list: "an array",
-    str: "a string",
-    int: "a number",
-    float: "a number",
-    bool: "a boolean",
-    type(None): "null",
-}
+    with printer.working(f"Calling {given.tool}"):
+        answered = await once()
+        if answered.status == "not_loaded":
+            if given.load and answered.reason:  # a call does not load it: it is loaded by its name
+                await on.load(given.tool)
+            if given.load or _runs_at_once(on, answered):
+                answered = await once()
+        if answered.status == "needs_approval" and given.wait > 0:
+            answered = await _decided(board, printer, answered, given.wait) or await once()
+    return show_answer(answered, printer, output)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+def _runs_at_once(on: Session, answered: CallAnswer) -> bool:
+    """Return whether a call that has just loaded its tool goes on: whoever types it has chosen the tool (X1: safe)."""
+    tool = answered.tool
+    return not answered.reason and tool is not None and on.agent.unloaded_call == "safe" and not is_destructive(tool)
 
 
-def _show(answer: CallAnswer, printer: Printer) -> int:
-    result = answer.result
-    fine = answer.status == "ok" and not result.is_error
+async def _found(board: Pegboard, printer: Printer, on: Session, name: str) -> Tool | None:
+    """Return the tool that a name means, None where there is none that the agent may use."""
+    await discover(board, printer, (await on.snapshot()).permissions, about=[name])
+    await on.snapshot()
+    if (found := on.known_tool(name)) is None:
+        await on.decide(name, {})  # looks also into a plugin that has not been asked for its tools
+        found = on.known_tool(name)
+    return found
+
+
+async def _helped(board: Pegboard, printer: Printer, options: Options, name: str) -> int:
+    """Print what a tool takes."""
+    on = await open_session(board, options)
+    tool = await _found(board, printer, on, name)
+    if tool is None:
+        decided = (await on.decide(name, {})).answer or answer("not_found", f"Tool '{name[:100]}' was not found.")
+        return show_answer(decided, printer, Output())
     if printer.as_json:
-        printer.document(
-            {
-                "status": answer.status,
-                "is_error": result.is_error,
-                "content": Given(result.content),
-                "structured": Given(result.structured),
-                "message": answer.message,
-            }
-        )
-        return of_call(answer)
-    for block in result.content:
-        printer.show(_block(block))
-    if not result.content and result.structured is not None:
-        printer.show(json.dumps(result.structured, indent=2, ensure_ascii=False, default=str))
-    if not fine:
-        shown = {block.get("text") for block in result.content}
-        again = f": {answer.message}" if answer.message and answer.message not in shown else ""
-        printer.note(f"pegboard: {answer.status}{again}")
-    return of_call(answer)
+        described = {"name": tool.wire, "description": tool.description, "input_schema": tool.input_schema}
+        printer.document(Given(described))
+    else:
+        printer.show(help_of(tool))
+    return DONE
 
 
-def _block(block: JsonObject) -> str:
-    """Return a content block as people see it; what is not text is named with its size."""
-    kind = str(block.get("type", "content"))
-    if kind == "text":
-        return str(block.get("text", ""))
-    resource = block.get("resource")
-    content = cast("JsonObject", resource) if isinstance(resource, Mapping) else block
-    if isinstance(content.get("text"), str):
-        return content["text"]
-    data = content.get("data") or content.get("blob") or ""
-    size = f", {len(str(data)) * 3 // 4} bytes" if data else ""
-    label = " ".join(str(content[key]) for key in ("mimeType", "uri", "name") if content.get(key))
-    return f"[{kind}{f' {label}' if label else ''}{size}]"
+async def _decided(board: Pegboard, printer: Printer, waits: CallAnswer, seconds: float) -> CallAnswer | None:
+    """Wait until a person has decided about a call; return the answer that it has where nobody did, else None."""
+    approval, store = cast("Any", waits.approval), board.services.store
+    printer.note(f"pegboard: {waits.message}\npegboard: approval {approval.id}")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        known = await store.approval(approval.id)
+        if known is None or known.as_of(store.clock()).status != "waiting":
+            return None
+        await asyncio.sleep(min(GLANCE, max(until - time.monotonic(), 0)))
+    return waits
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    if text == "forever":
+        return math.inf
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise UsageError(f"--wait {text[:40]} is no time.", hint="Give a number of seconds, or forever.")
+    return seconds

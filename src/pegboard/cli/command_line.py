@@ -107,6 +107,8 @@ GROUPS: Final = {
         "serve": "Serve the tools to MCP clients, over HTTP or stdio.",
         "console": "Print the address of the console and open it in the browser.",
         "call": "Run one tool as the agent would.",
+        "load": "Load tools.",
+        "unload": "Unload tools.",
         "session": "Load and unload tools of a session, and show what is loaded.",
     },
     "Look": {
@@ -133,7 +135,7 @@ GROUPS: Final = {
 }
 """Every command by what it is for, with its line of help."""
 SUMMARIES: Final = {name: line for commands in GROUPS.values() for name, line in commands.items()}
-_MODULES: Final = {"logout": "login", "bill": "audit"}
+_MODULES: Final = {"logout": "login", "bill": "audit", "unload": "load"}
 """The modules of commands that do not have one of their own name."""
 
 
@@ -163,8 +165,9 @@ def _command(name: str) -> Any:
         commands = {name: commands[name]}
     examples = {each: f"\b\nExample: {example}" for each, (_, example) in commands.items()}
     group = _typer(SUMMARIES[name], HelpfulGroup, epilog=next(iter(examples.values())))
+    settings = {**CONTEXT, **getattr(module, "CONTEXT_SETTINGS", {})}
     for each, (function, _) in commands.items():
-        group.command(each, cls=HelpfulCommand, epilog=examples[each], context_settings=CONTEXT)(function)
+        group.command(each, cls=HelpfulCommand, epilog=examples[each], context_settings=settings)(function)
     made: Any = typer.main.get_command(group)
     made.name = name
     return made
@@ -197,9 +200,14 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Show the versi
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; what cannot be understood is reported in one line and exits 2."""
+    with reserved_stdout():
+        return run_parsed(arguments)
+
+
+def run_parsed(arguments: Sequence[str]) -> int:
+    """Run one command line in a process whose standard output is not that of the command."""
     try:
-        with reserved_stdout():
-            code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+        code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
         return _misused(error, as_json="--json" in before)

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Collection, Container, Generato
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pegboard import mcp_extra
 from pegboard.cli import exit_codes
+from pegboard.cli.caller import CALLER
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.naming import did_you_mean, label_problem, may_be_of
@@ -78,6 +79,10 @@ def run(
     """
 
     async def opened(printer: Printer) -> int:
+        if (caller := CALLER.get()) is not None:
+            async with caller.board(options.config) as board:
+                printer.masker = board.services.masker
+                return await action(board, printer)
         if needs_mcp:
             mcp_extra.require(needs_mcp)
         from pegboard.assembly import Pegboard
@@ -92,6 +97,15 @@ def run(
                 return await action(board, printer)
 
     return guarded(options, opened, asks=asks)
+
+
+def raising(error: PegboardError) -> Callable[[Printer], Awaitable[NoReturn]]:
+    """Return an action for ``guarded`` that raises an error."""
+
+    async def raised(printer: Printer) -> NoReturn:  # noqa: ARG001
+        raise error
+
+    return raised
 
 
 class _Notes(logging.Handler):
@@ -124,19 +138,25 @@ def guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, as
     Where it needs a configuration that was found and is not accepted, the person at the terminal is asked, and it is
     done once they accept it; with ``asks`` false nobody is asked.
     """
-    printer = Printer(as_json=options.as_json)
+    printer, caller = Printer(as_json=options.as_json), CALLER.get()
 
     async def acted() -> int:
         while True:
             try:
                 return await action(printer)
             except NotAcceptedError as waits:
-                if not asks or not await accepted_now(waits, printer):
+                if caller is not None or not asks or not await accepted_now(waits, printer):
                     raise
+
+    async def reported() -> int:
+        try:
+            return await acted()
+        except (PegboardError, OSError, BaseExceptionGroup) as error:
+            return report(error, printer)
 
     try:
         _require_text(options)
-        return asyncio.run(acted())
+        return asyncio.run(acted()) if caller is None else caller.defer(reported())
     except (PegboardError, OSError, BaseExceptionGroup) as error:
         return report(error, printer)
 

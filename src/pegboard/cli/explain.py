@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE, REFUSED
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer, TableColumn
+from pegboard.cli.rendering import Given, Printer
 from pegboard.operators.explain import explain_for_operator
 from pegboard.operators.masked import resolved, shown_names
 
@@ -119,8 +119,9 @@ def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
         printer.say(f"  {name:<10} {'yes' if value else 'no ':<4} {meaning}")
     if found.reasons:
         printer.say()
-        rows = [(reason.code, reason.text, reason.where) for reason in found.reasons]
-        printer.table([TableColumn("reason"), TableColumn("because"), TableColumn("where")], rows)
+        for reason in found.reasons:
+            where = f" ({reason.where})" if reason.where else ""
+            printer.say(f"  {reason.code}: {reason.text}{where}")
     if found.members:
         more = f" and {found.tools - len(found.members)} more" if found.tools > len(found.members) else ""
         printer.show(f"\nIts tools: {', '.join(found.members)}{more}")

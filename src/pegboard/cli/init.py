@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")
+SHELL: Final = "cli"
 BESIDE: Final = Path(".mcp.json")
 _ScopeOption = Annotated[
     ClientScope | None,
@@ -59,7 +60,8 @@ def init(
         typer.Option(
             "--install",
             metavar="CLIENT",
-            help=f"Put Pegboard into this client in place of its servers: {', '.join(CLIENTS)}.",
+            help=f"Put Pegboard into this client in place of its servers: {', '.join(CLIENTS)}; or {SHELL}: "
+            "tell coding agents with a shell of the command.",
         ),
     ] = None,
     uninstall: Annotated[
@@ -108,6 +110,11 @@ def init(
 async def _written(printer: Printer, install: str | None, uninstall: str | None, given: InstallOptions) -> int:
     if install is not None and uninstall is not None:
         raise UsageError("--install and --uninstall exclude each other.")
+    if SHELL in (install, uninstall):
+        from pegboard.cli.shell_installation import install_for_shell, uninstall_for_shell
+
+        act = install_for_shell if install is not None else uninstall_for_shell
+        return await act(printer, given.config, given.scope, dry_run=given.dry_run)
     if install is not None:
         from pegboard.cli.client_installation import install as install_into
 

@@ -39,7 +39,7 @@ async def require_operator(
             person said no.
     """
     if given := taken_token():
-        return _owner(tokens, right, agent, given)
+        return owner_of(given, tokens, right, agent)
     if not await _agreed([*about, question], tokens, right):
         raise NotAgreedError("You said no: nothing was changed.", code="declined")
     return None
@@ -55,7 +55,7 @@ async def require_typed(
             given or not typed.
     """
     if given := taken_token():
-        owner, agreed = _owner(tokens, right, None, given), name in confirmed
+        owner, agreed = owner_of(given, tokens, right, None), name in confirmed
     else:
         owner, typed = (
             None,
@@ -79,7 +79,8 @@ async def agrees(lines: Sequence[str]) -> bool | None:
         return None
 
 
-def _owner(tokens: Sequence[Token], right: Right, agent: str | None, given: str) -> str:
+def owner_of(given: str, tokens: Sequence[Token], right: Right, agent: str | None) -> str:
+    """Return the principal of an operator's token; raises ``NotAgreedError`` where it does not suffice."""
     from pegboard.core.principals.bearer_tokens import token_of
 
     token = token_of(given, tokens)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
+from pegboard.cli.caller import CALLER
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 
@@ -58,27 +59,43 @@ class Printer:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self.masker = Masker()
+        self._caller = CALLER.get()  # tasks that report progress may have been begun for another one
+
+    @property
+    def _out(self) -> TextIO:
+        return sys.stdout if self._caller is None else self._caller.out
+
+    @property
+    def _err(self) -> TextIO:
+        return sys.stderr if self._caller is None else self._caller.err
+
+    @property
+    def for_people(self) -> bool:
+        """Return whether a person reads standard output: at a terminal, or as wide as ``COLUMNS`` says."""
+        if self._caller is not None:
+            return self._caller.columns is not None
+        return sys.stdout.isatty() or "COLUMNS" in os.environ
 
     def document(self, value: Any) -> None:
         """Write the one JSON document."""
         text = json.dumps(plain(value, self.masker), indent=2, allow_nan=False)
-        _write(sys.stdout, text)
+        _write(self._out, text)
 
     def say(self, text: str = "") -> None:
         """Write text for people."""
-        _write(sys.stdout, clean(self.masker.text(text)))
+        _write(self._out, clean(self.masker.text(text)))
 
     def show(self, text: str) -> None:
         """Write for people what a tool or its server gave, without masking it."""
-        _write(sys.stdout, clean(text))
+        _write(self._out, clean(text))
 
     def patch(self, diff: str) -> None:
         """Write a change of a file as a program takes it: line ends and control characters stay as they are."""
-        _write(sys.stdout, self.masker.text(diff).removesuffix("\n"))
+        _write(self._out, self.masker.text(diff).removesuffix("\n"))
 
     def note(self, text: str) -> None:
         """Write what is not part of the answer: progress, warnings, errors."""
-        _write(sys.stderr, clean(self.masker.text(text)))
+        _write(self._err, clean(self.masker.text(text)))
 
     def heading(self, text: str) -> None:
         """Write the title of what follows."""
@@ -99,7 +116,7 @@ class Printer:
         ]
         taken = [max(map(cell_len, (c.title, *texts))) for c, *texts in zip(columns, *cells, strict=True)]
         fixed = sum(width for column, width in zip(columns, taken, strict=True) if not column.flexible)
-        rest = _console().width - fixed - GAP * (len(columns) - 1)
+        rest = self._console().width - fixed - GAP * (len(columns) - 1)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(
@@ -123,7 +140,7 @@ class Printer:
         What is yielded takes how far it is: off a terminal it is said no more often than every ten seconds.
         """
         text = one_line(self.masker.text(text))
-        if not sys.stderr.isatty():
+        if self._caller is not None or not sys.stderr.isatty():
             said_at = time.monotonic()
 
             def say(how_far: str) -> None:
@@ -144,21 +161,22 @@ class Printer:
 
     def _print(self, what: RenderableType) -> None:
         """Write what rich renders; off a terminal without padding at the end of lines."""
-        console = _console()
-        if sys.stdout.isatty():
+        console = self._console()
+        if self._caller is None and sys.stdout.isatty():
             console.print(what)
             return
         with console.capture() as drawn:
             console.print(what)
-        _write(sys.stdout, "\n".join(line.rstrip() for line in drawn.get().splitlines()))
+        _write(self._out, "\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
+    def _console(self) -> Console:
+        """Return where people read: as wide as their terminal, or off a terminal as wide as it takes."""
+        from rich.console import Console
 
-def _console() -> Console:
-    """Return where people read: as wide as their terminal, or off a terminal as wide as it takes."""
-    from rich.console import Console
-
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(file=sys.stdout, width=UNBOUNDED if piped else None, highlight=False, emoji=False)
+        if self._caller is not None:
+            return Console(file=self._out, width=self._caller.columns or UNBOUNDED, highlight=False, emoji=False)
+        width = None if self.for_people else UNBOUNDED
+        return Console(file=sys.stdout, width=width, highlight=False, emoji=False)
 
 
 def clean(text: str) -> str:

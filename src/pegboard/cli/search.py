@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer, TableColumn
+from pegboard.cli.rendering import Given, Printer
+from pegboard.core.model.naming import one_line
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.dialects.names import FoundTool
 
+LONGEST_TEXT: Final = 300
 EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
-
-COLUMNS = (
-    TableColumn("name"),
-    TableColumn("kind"),
-    TableColumn("plugin"),
-    TableColumn("score", "right"),
-    TableColumn("loaded"),
-    TableColumn("required"),
-    TableColumn("description", flexible=True),
-)
 
 
 @on_session
@@ -47,14 +39,14 @@ def search(
             results = [_result_json(one) for one in found.results]
             printer.document({"query": "; ".join(found.query), "results": results, "hint": found.hint})
             return DONE
-        if found.results:
-            printer.table(COLUMNS, [_row(one) for one in found.results])
-        else:
+        for one in found.results:
+            printer.show(_line(one))
+        if not found.results:
             printer.say("Nothing fits.")
         if more := (*found.further, *found.siblings):
-            printer.show(f"\nFurther: {', '.join(more)}")
-        if found.hint:
-            printer.say(f"\n{found.hint}")
+            printer.show(f"Further: {', '.join(more)}")
+        if any(one.kind == "tool" for one in found.results):
+            printer.say("What a tool takes: pegboard call NAME --help")
         return DONE
 
     return run(options, searched)
@@ -80,8 +72,8 @@ def _result_json(one: FoundTool) -> dict[str, object]:
     }
 
 
-def _row(one: FoundTool) -> tuple[object, ...]:
-    stands = {"callable": "yes", "next_request": "next request", "loadable": "", "unavailable": "unavailable"}
-    required, text = Given(", ".join(one.required)), one.reason or Given(one.sentence)
-    name, plugin = Given(one.name), Given(one.plugin)
-    return name, one.kind, plugin, f"{one.score:.2f}", stands[one.status], required, text
+def _line(one: FoundTool) -> str:
+    """Return a result in one line: its name with what it requires, whether it can run, and what it does."""
+    required = f"({', '.join(one.required)})" if one.kind == "tool" else f" ({one.kind})"
+    why = f"unavailable: {one.reason}" if one.status == "unavailable" else one.reason or one.sentence
+    return f"{one.name}{required}  {one_line(why, limit=LONGEST_TEXT)}"

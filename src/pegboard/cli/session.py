@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import Options, discover, open_session, run, system_user
-from pegboard.cli.exit_codes import DONE, REFUSED, of_outcome
+from pegboard.cli.common import Options, open_session, run, system_user
+from pegboard.cli.exit_codes import DONE, REFUSED
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.cli.session_changes import end_turn, fallback, load, outcome_json, unload
 from pegboard.core.state.sessions import from_text
 from pegboard.operators.sessions import remove_session
 
@@ -19,49 +20,8 @@ if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
     from pegboard.core.model.leases import Lease
-    from pegboard.core.state.commands import Outcome
     from pegboard.core.state.sessions import State
     from pegboard.ports import SessionKey, StoredState
-
-NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Toolkits, plugins or tools.")]
-
-
-@on_session
-def load(
-    options: Options,
-    names: NamesArgument,
-    keep: Annotated[
-        Literal["turn", "idle", "session"] | None,
-        typer.Option("--keep", metavar="turn|idle|session", help="How long. [default: as the agent says]"),
-    ] = None,
-) -> int:
-    """Load tools."""
-    return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}", names)
-
-
-@on_session
-def unload(
-    options: Options,
-    names: NamesArgument,
-) -> int:
-    """Unload tools."""
-    return _change(options, lambda on: on.unload(*names))
-
-
-@on_session
-def fallback(
-    options: Options,
-) -> int:
-    """Load everything permitted, for this turn."""
-    return _change(options, lambda on: on.fallback(), "Loading everything permitted")
-
-
-@on_session
-def end_turn(
-    options: Options,
-) -> int:
-    """End the turn, and unload what lapses with it."""
-    return _change(options, lambda on: on.end_turn())
 
 
 @on_session
@@ -77,7 +37,7 @@ def show(
             surface = await on.surface()
             printer.document(
                 {
-                    **_outcome_json("ok", loaded=surface.names),
+                    **outcome_json("ok", loaded=surface.names),
                     **_key_json(on),
                     "turn": state.turn,
                     "label": state.label,
@@ -160,7 +120,7 @@ def delete(
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}
             loaded = (await on.surface()).names
-            printer.document(_outcome_json("ok" if gone else "refused", items=[item], loaded=loaded))
+            printer.document(outcome_json("ok" if gone else "refused", items=[item], loaded=loaded))
         else:
             (printer.say if gone else printer.note)(message)
         return DONE if gone else REFUSED
@@ -192,48 +152,6 @@ def forget(
         return DONE
 
     return run(options, forgotten)
-
-
-def _change(
-    options: Options, change: Callable[[Session], Awaitable[Outcome]], doing: str = "", about: Sequence[str] = ()
-) -> int:
-    """Run a command on a session and show its outcome; a partial one is not done."""
-
-    async def changed(board: Pegboard, printer: Printer) -> int:
-        on = await open_session(board, options)
-        await on.surface()  # brings in what is loaded, so that `loaded` names all of it
-        if doing:
-            await discover(board, printer, (await on.snapshot()).permissions, about=about)
-            with printer.working(doing):
-                outcome = await change(on)
-        else:
-            outcome = await change(on)
-        if printer.as_json:
-            items = [{"name": i.name, "status": i.status, "message": i.text} for i in outcome.items]
-            printer.document(
-                _outcome_json(outcome.status, items=items, takes_effect=outcome.takes_effect, loaded=outcome.loaded)
-            )
-        else:
-            _show_outcome(outcome, printer)
-        return of_outcome(outcome.status, (item.status for item in outcome.items))
-
-    return run(options, changed)
-
-
-def _show_outcome(outcome: Outcome, printer: Printer) -> None:
-    if outcome.items:
-        rows = [(item.name, item.status, item.text) for item in outcome.items]
-        printer.table([TableColumn("name"), TableColumn("status"), TableColumn("message", whole=True)], rows)
-        printer.say()
-    printer.say(
-        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} loaded: {', '.join(outcome.loaded) or 'none'}."
-    )
-
-
-def _outcome_json(
-    status: str, *, items: list[dict[str, str]] | None = None, takes_effect: str | None = None, loaded: tuple[str, ...]
-) -> dict[str, Any]:
-    return {"status": status, "items": items or [], "takes_effect": takes_effect, "loaded": loaded}
 
 
 def _key_json(on: Session) -> dict[str, str]:

@@ -53,7 +53,10 @@ def tools(
         elif not rows:
             printer.say("There are no tools." if agent is None else f"Agent '{agent}' may use no tool.")
         else:
-            printer.table(COLUMNS, [_cells(row) for row in rows])
+            if printer.for_people:
+                printer.table(COLUMNS, [_cells(row) for row in rows])
+            else:
+                _show_lines(rows, printer)
             total = sum(row["tokens"] for row in rows)
             printer.say(f"\n{plural(sum(row['tokens'] > 0 for row in rows), 'tool')}, {total} tokens.")
             if stale := ", ".join(
@@ -65,6 +68,19 @@ def tools(
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), listed)
+
+
+def _show_lines(rows: list[dict[str, Any]], printer: Printer) -> None:
+    """Show what a program reads, which pays for each character: a line for each plugin, and for what cannot run."""
+    for plugin in dict.fromkeys(str(row["plugin"]) for row in rows):
+        own = [row for row in rows if str(row["plugin"]) == plugin]
+        if names := ", ".join(str(row["name"]) for row in own if row["available"]):
+            category = f" ({own[0]['category']})" if own[0]["category"] else ""
+            printer.show(f"{plugin}{category}: {names}")
+        for row in own:
+            if not row["available"]:
+                kind = "not available" if row["available"] is False else "not known yet"
+                printer.say(f"{row['name']}: {kind}. {row['reason']}")
 
 
 def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:

@@ -39,20 +39,17 @@ def front_of(message: Message) -> Front:
 
 
 class CommandOutput(Protocol):
-    """Where the output of a command goes: in order, and never before what was written earlier."""
+    """Where the output of a command goes, in order: the messages that ``thin/wire.py`` lists."""
 
-    async def out(self, text: str) -> None:
-        """Write to the standard output of the client; waits while the client does not read."""
-        ...
-
-    async def err(self, text: str) -> None:
-        """Write to its standard error."""
+    async def send(self, message: Message) -> None:
+        """Send a message to the client; waits while the client does not read."""
         ...
 
 
 RunCommand = Callable[[Front, "Pegboard", CommandOutput], Awaitable[int]]
 """Run a command of a client over the board of its configuration, and return its exit code.
 
-The fields of the client are ``argv``, ``stdin``, ``columns``, ``color``, ``tty``. It is cancelled when the client ends.
+The fields of the client are ``argv``, ``stdin`` (base64), ``columns``, ``file``, ``config``, ``token`` and ``agreed``.
+It is cancelled when the client ends.
 An error that it raises is shown to the client without its text, and logged.
 """

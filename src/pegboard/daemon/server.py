@@ -68,19 +68,6 @@ class DaemonClient:
                 pass
 
 
-class _Output:
-    """The output of a command, on its way to the client."""
-
-    def __init__(self, client: DaemonClient) -> None:
-        self._client = client
-
-    async def out(self, text: str) -> None:
-        await self._client.send({"out": text})
-
-    async def err(self, text: str) -> None:
-        await self._client.send({"err": text})
-
-
 class DaemonServer:
     """The clients of one daemon; ``stop`` ends it.
 
@@ -235,7 +222,7 @@ class DaemonServer:
                 async with self.boards.use(client.front) as found:
                     await self.accept(client)
                     accepted = True
-                    code = await self._run_command(client.front, found.board, _Output(client))
+                    code = await self._run_command(client.front, found.board, client)
             except (PegboardError, ElsewhereError) as error:
                 if accepted:
                     raise

@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import struct
-import subprocess
 import sys
 import time
 from typing import Final
@@ -200,6 +199,8 @@ def _started(address: DaemonAddress) -> socket.socket:
 
 def _start(address: DaemonAddress) -> None:
     """Start the daemon without anything of this process but its environment, and wait until it listens."""
+    import subprocess  # it takes as long as the rest here, and few clients start a daemon
+
     ready, told = os.pipe()
     command = [sys.executable, "-m", "pegboard", "daemon", "run", "--ready", str(told)]
     command += ["--own", address.own] if address.own else []

@@ -6,7 +6,8 @@
     daemon: {"ok": true, "secret", "pid"}            or {"ok": false, "code", "reason"}
 
     stdio:    the lines of MCP both ways as they are; a line of the daemon that begins with ``!`` is a note for people
-    command:  daemon: {"out": text} | {"err": text} ..., then {"exit": number}
+    command:  daemon: {"out": text} | {"err": text} | {"save": path, "data": base64} ...,
+              then {"exit": number}, or {"ask": lines} where a person has to agree first: the same again, "agreed"
     status:   daemon: one object
     stop:     daemon: {} once it takes no more clients
 

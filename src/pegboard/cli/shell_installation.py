@@ -1,0 +1,160 @@
+"""Tell coding agents with a shell of Pegboard: what `pegboard init --install cli` and `--uninstall cli` do."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.cli.command_identity import AGENT
+from pegboard.cli.common import system_user
+from pegboard.cli.edited_configuration import opened_configuration, user_configuration
+from pegboard.cli.exit_codes import DONE
+from pegboard.config.clients.shell_instructions import (
+    InstructionFile,
+    Scope,
+    files_of,
+    instructions,
+    put_in,
+    take_out,
+    with_agent,
+    without_agent,
+)
+from pegboard.config.location import Machine, find
+from pegboard.errors import ConfigError
+from pegboard.support.installed import in_cache, lasting_command
+
+if TYPE_CHECKING:
+    from pegboard.cli.rendering import Printer
+
+NAME: Final = "cli"
+"""How `--install` and `--uninstall` name it."""
+
+
+async def install_for_shell(printer: Printer, config: Path | None, scope: str | None, *, dry_run: bool) -> int:
+    """Write the agent of the command line into the configuration, and the instructions where agents read them."""
+    machine = Machine()
+    program = _program(_scope(scope, machine))
+    path, named = _configuration(config, scope, machine)
+    if not path.exists():
+        message = f"{path} does not exist, so there are no tools to tell an agent of."
+        raise ConfigError(message, code="file_missing", hint="`pegboard init` writes one, or name one with --config.")
+    edited = opened_configuration(path)
+    text, agent = with_agent(edited.text, AGENT, file=path.name)
+    edited.usable(text)
+    files = _files(machine, _scope(scope, machine))
+    lines = instructions(text, agent, file=path.name, program=program, config=named)
+    written = {file: put_in(file, lines) for file in files}
+    diffs = [_diff(file.path, new) for file, new in written.items()]
+    if not dry_run:
+        if text != edited.text:
+            await edited.save(text, by=system_user(), reason=f"agent '{AGENT}' for the command line")
+        for file, new in written.items():
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            file.path.write_text(new, "utf-8")
+    status = "would_install" if dry_run else "installed"
+    done = [f"Agent '{agent}' of {path} is that of the command line.", *_lines(files, "names it")]
+    shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
+    return _answer(printer, status, path, agent, diffs, [*shown, *done], files)
+
+
+async def uninstall_for_shell(printer: Printer, config: Path | None, scope: str | None, *, dry_run: bool) -> int:
+    """Take the instructions and the agent of the command line out again."""
+    machine = Machine()
+    path, _ = _configuration(config, scope, machine)
+    found = {file: rest for file in files_of(machine, _scope(scope, machine)) if (rest := take_out(file)) is not None}
+    if not found:
+        raise ConfigError("No instructions of a coding agent here name Pegboard.", code="not_installed")
+    diffs = [_diff(file.path, rest) for file, rest in found.items()]
+    if not dry_run:
+        if path.exists():
+            edited = opened_configuration(path)
+            text = without_agent(edited.text, AGENT, file=path.name)
+            if text != edited.text:
+                await edited.save(text, by=system_user(), reason=f"agent '{AGENT}' taken out")
+        for file, rest in found.items():
+            _put_back(file, rest)
+    status = "would_remove" if dry_run else "removed"
+    shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
+    lines = [*shown, *_lines([*found], "has nothing of Pegboard any more")]
+    return _answer(printer, status, path, AGENT, diffs, lines, [*found])
+
+
+def _put_back(file: InstructionFile, rest: str) -> None:
+    if rest.strip():
+        file.path.write_text(rest, "utf-8")
+        return
+    file.path.unlink()
+    if file.whole:
+        file.path.parent.rmdir()
+
+
+def _scope(scope: str | None, machine: Machine) -> Scope:
+    if scope is not None:
+        return "user" if scope == "user" else "project"
+    return "project" if find(machine.folder) is not None else "user"
+
+
+def _configuration(config: Path | None, scope: str | None, machine: Machine) -> tuple[Path, str]:
+    """Return the configuration, and how a command line names it: not at all where it is that of the folder."""
+    if config is not None:
+        return config, str(config.absolute())
+    if _scope(scope, machine) == "project":
+        return find(machine.folder) or machine.folder / "pegboard.yaml", ""
+    own = user_configuration()
+    return own, str(own)
+
+
+def _files(machine: Machine, scope: Scope) -> list[InstructionFile]:
+    if files := files_of(machine, scope):
+        return files
+    message = f"No coding agent was found: {machine.home} has no .claude, .codex or .gemini."
+    raise ConfigError(message, code="not_installed", hint="Run it in a project, for the file AGENTS.md there.")
+
+
+def _program(scope: Scope) -> str:
+    """Return how an agent starts the command: an installed one, since one by uvx takes seconds each time."""
+    found = shutil.which("pegboard")
+    if found is not None and not in_cache(Path(found)):
+        return "pegboard"
+    command = lasting_command() or []
+    if scope == "user" and len(command) == 1:
+        return command[0]
+    message = "No 'pegboard' is installed that a shell would find, so no coding agent could run it."
+    raise ConfigError(message, code="not_lasting", hint="Run `uv tool install pegboard`, then this again.")
+
+
+def _diff(path: Path, new: str) -> str:
+    old = path.read_text("utf-8") if path.is_file() else ""
+    name = str(path)
+    return "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name)).rstrip("\n")
+
+
+def _lines(files: list[InstructionFile], what: str) -> list[str]:
+    return [f"{file.agent}: {file.path} {what}." for file in files]
+
+
+def _answer(
+    printer: Printer,
+    status: str,
+    path: Path,
+    agent: str,
+    diffs: list[str],
+    lines: list[str],
+    files: list[InstructionFile],
+) -> int:
+    document: dict[str, Any] = {
+        "client": NAME,
+        "status": status,
+        "config": str(path),
+        "agent": agent,
+        "files": [str(file.path) for file in files],
+        "diff": "\n".join(diffs),
+    }
+    if printer.as_json:
+        printer.document(document)
+    else:
+        for line in lines:
+            printer.say(line)
+    return DONE
