@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from pegboard.errors import UsageError
 from pegboard.operators.masked import ShownNames
 from pegboard.operators.schema_fields import FieldOverview
 
@@ -54,3 +55,10 @@ def _meant(field: FieldOverview | None, value: Any, names: ShownNames) -> Any:
 
 def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
+
+
+def number_of_version(text: str) -> int:
+    """Return the number of a version; raises ``UsageError`` where it is none."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise UsageError("There is no such version.", code="unknown_version", hint="Choose one of the history.")
+    return int(text)

@@ -8,7 +8,7 @@ from typing import Final
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.errors import UsageError
+from pegboard.console.sent_fields import number_of_version
 from pegboard.operators.editing import ProposedEdit
 from pegboard.operators.history import ChangesSince, ComparedVersion, ConfigurationVersion, changes_since
 
@@ -42,13 +42,6 @@ async def restore(context: Context, visit: OperatorRequest, *, number: str) -> P
 async def changes(context: Context, visit: OperatorRequest, *, query: ChangesQuery) -> ChangesSince:
     """Return what people changed since a moment: edits, switches and pauses, changed tools, approvals."""
     return await changes_since(context.services, query.since, agents=visit.operator.agents)
-
-
-def number_of_version(text: str) -> int:
-    """Return the number of a version; raises ``UsageError`` where it is none."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise UsageError("There is no such version.", code="unknown_version", hint="Choose one of the history.")
-    return int(text)
 
 
 _ONE: Final = ("every_agent_required", "not_editable", "file_not_saved", "unknown_version")

@@ -7,11 +7,11 @@ from typing import Final
 
 from starlette.responses import Response
 
-from pegboard.console.api.history_endpoints import number_of_version
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import kept_address, text_of
+from pegboard.console.sent_fields import number_of_version
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
 from pegboard.operators.history import changes_since
