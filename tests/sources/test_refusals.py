@@ -1,9 +1,11 @@
 """What a confined process was refused is read from what it says, and nothing else is blamed on its confinement (A7)."""
 
+import asyncio
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -216,3 +218,35 @@ async def test_a_confined_plugin_shows_its_process_and_what_was_refused_to_it(ou
         assert source.activity().states > before.states
     finally:
         await source.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+async def test_what_was_refused_is_in_the_error_of_the_call_and_known_to_other_processes(
+    outside: Path, tmp_path: Path
+) -> None:
+    """A7, X5: the call says which line would allow it; another process has it as long as it is confined likewise."""
+    kept = tmp_path / "state" / "refused"
+    spec = ServerSpec(
+        name="needing",
+        command=sys.executable,
+        args=(str(SERVERS / "needing_server.py"), ""),
+        confine=Confinement(folder=str(tmp_path)),
+    )
+    refused = RefusedAccess(kind="write", what=str(outside / "new"), line=_line(tmp_path, outside))
+    source, other = McpSource(mask=Masker(["s3cret-s3cret"]).text), McpSource()
+    try:
+        source.keep_refusals(kept)
+        other.keep_refusals(kept)
+        answered = await call(source, spec, "do", code=_refused_read(outside / "new"))
+        assert answered.content[-1]["text"] == f"Server 'needing' is confined, and {refused.text}."
+        await call(source, spec, "do", code=_refused_read(outside / "s3cret-s3cret"))
+        assert other.refused(spec)[-1] == refused
+        assert "s3cret" not in str(other.refused(spec))
+        (file,) = await asyncio.to_thread(lambda: list(kept.iterdir()))
+        assert "s3cret" not in file.read_text()
+        assert other.refused(replace(spec, confine=Confinement(folder=str(tmp_path), write=()))) == ()
+        file.write_text('{"under": 1')
+        assert other.refused(spec) == ()
+    finally:
+        await source.aclose()
+        await other.aclose()

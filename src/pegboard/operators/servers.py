@@ -28,6 +28,7 @@ from pegboard.operators.known_problems import later_harmless
 from pegboard.operators.login_standing import LoginNeeded, LoginStanding, standing, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.ports import (
+    ConfiningSource,
     ConnectionState,
     Excluded,
     PrintedLine,
@@ -190,8 +191,7 @@ def not_running(services: Services) -> Iterator[NotRunning]:
 def refused_of(services: Services, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
     """Return what the processes of a plugin, being confined, say they were refused; nothing in it is masked yet."""
     source = services.loader.source_of(spec)
-    connections = source.connections(spec) if isinstance(source, Restartable) else ()
-    return tuple(dict.fromkeys(item for one in connections for item in one.refused))
+    return tuple(source.refused(spec)) if isinstance(source, ConfiningSource) else ()
 
 
 def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:

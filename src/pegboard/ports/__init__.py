@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
     from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
     from pegboard.ports.server_states import (
+        ConfiningSource,
         ConnectionPhase,
         ConnectionState,
         Excluded,
@@ -123,6 +124,7 @@ __all__ = [
     "ConditionalSource",
     "ConfigurationText",
     "ConfigurationTextStore",
+    "ConfiningSource",
     "ConnectionPhase",
     "ConnectionState",
     "CountFilter",
@@ -220,6 +222,7 @@ if not TYPE_CHECKING:
         "PrintedLine": "server_states",
         "RefusedAccess": "server_states",
         "RefusedKind": "server_states",
+        "ConfiningSource": "server_states",
         "Restartable": "server_states",
         "ScheduleSource": "schedules",
         "ScorePart": "score_parts",

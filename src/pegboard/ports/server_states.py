@@ -100,6 +100,15 @@ class PrintedLine:
 
 
 @runtime_checkable
+class ConfiningSource(Protocol):
+    """A source that starts what is confined, and knows what was refused to it (A7)."""
+
+    def refused(self, spec: PluginSpec) -> Sequence[RefusedAccess]:
+        """Return what the processes of a plugin say they were refused, also those of other processes of Pegboard."""
+        ...
+
+
+@runtime_checkable
 class Restartable(Protocol):
     """A source whose plugins are servers: with connections and a log, and started anew where an operator wants it."""
 

@@ -18,9 +18,10 @@ from pegboard.sources.confinement.command import (
     wider,
 )
 from pegboard.sources.confinement.disk import SYSTEM
+from pegboard.sources.confinement.kept_refusals import KeptRefusals
 from pegboard.sources.confinement.plan import ConfinedPlugin, plan
 from pegboard.sources.confinement.policy import ConfinementPolicy
-from pegboard.sources.confinement.refusals import RefusalReader
+from pegboard.sources.confinement.refusals import RefusalReader, refusal_lines, with_refusals
 from pegboard.sources.confinement.runner_packages import InstalledProgram, found_program, installed_program
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ConfinedPlugin",
     "ConfinementPolicy",
     "InstalledProgram",
+    "KeptRefusals",
     "RefusalReader",
     "available",
     "caches_of",
@@ -41,6 +43,8 @@ __all__ = [
     "plan",
     "points_to_socket",
     "policy_for",
+    "refusal_lines",
     "removed",
     "wider",
+    "with_refusals",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Final, Literal, Protocol
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import Confinement
+from pegboard.core.model.tools import CallResult, Frozen
 from pegboard.ports import RefusedAccess
 from pegboard.sources.confinement.command import line_for
 from pegboard.sources.confinement.policy import ConfinementPolicy
@@ -85,6 +86,19 @@ class ThisMachine:
     def may(self, path: str, key: Literal["write", "read"]) -> bool:
         """Return whether this user may do that with what is there."""
         return os.access(path, os.W_OK if key == "write" else os.R_OK)
+
+
+def refusal_lines(label: str, refused: Iterable[RefusedAccess]) -> list[str]:
+    """Return a line for each thing that a process was refused, with the line that would allow it."""
+    return [f"{label} is confined, and {one.text}." for one in dict.fromkeys(refused)]
+
+
+def with_refusals(result: CallResult, label: str, refused: Iterable[RefusedAccess]) -> CallResult:
+    """Return the result of a call that failed with what was refused to its process as a text more."""
+    lines = refusal_lines(label, refused)
+    if not lines:
+        return result
+    return replace(result, content=(*result.content, Frozen({"type": "text", "text": "\n".join(lines)})))
 
 
 @dataclass(slots=True, kw_only=True)

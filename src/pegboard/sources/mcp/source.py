@@ -22,6 +22,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, T
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UsageError
 from pegboard.ports import CallContext, Client
 from pegboard.ports.owned_servers import OwnedServer, ServerElsewhere, ServerOwners
+from pegboard.sources.confinement import KeptRefusals
 from pegboard.sources.mcp import login, requests
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
@@ -35,8 +36,10 @@ from pegboard.sources.mcp.wire.convert import manifest_of
 from pegboard.sources.mcp.wire.only_client import OnlyClient
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.ports import ConnectionState, PrintedLine, SealedStore, ServerActivity, TakeList
+    from pegboard.ports import ConnectionState, PrintedLine, RefusedAccess, SealedStore, ServerActivity, TakeList
     from pegboard.sources.mcp.login.logins import McpLogins
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
@@ -396,11 +399,19 @@ class McpSource:
             self._stopped[spec.name, unassigned.fingerprint] = unassigned
             await self._close([unassigned])
 
-    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> None:
-        """Note what the text of an error says was refused to the process of a scope, or to that of no scope yet."""
+    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> tuple[RefusedAccess, ...]:
+        """Note and return what the text of an error says was refused to the process of a scope, or of none yet."""
         found = self._found(spec, scope)
-        if found is not None:
-            found.read_refusals(text)
+        return found.read_refusals(text) if found is not None else ()
+
+    def keep_refusals(self, folder: Path) -> None:
+        """Keep in a folder what confined processes are refused from now on, for other processes of Pegboard."""
+        self._settings.launches.refusals = KeptRefusals(folder)
+
+    def refused(self, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
+        """Return what the processes of a confined server were refused, those of other processes of Pegboard too."""
+        found = (one for _, connection in self._seen(_server(spec)) for one in connection.history.refused.values())
+        return tuple(dict.fromkeys((*found, *self._settings.launches.refusals.of(spec.name, spec.confine))))
 
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from pegboard.core.access.named_paths import OwnPaths
@@ -19,11 +20,13 @@ from pegboard.ports import (
     Fingerprint,
     HookAnswer,
     PrintedLine,
+    RefusedAccess,
     ServerActivity,
     SessionDataStore,
     SessionKey,
 )
 from pegboard.sources.code import fingerprint
+from pegboard.sources.confinement import KeptRefusals, refusal_lines, with_refusals
 from pegboard.sources.plugin_process.failures import error_of
 from pegboard.sources.plugin_process.forms import ANSWERED, ASKED, RequestKind
 from pegboard.sources.plugin_process.process_spec import ProcessSpec, process_spec
@@ -63,8 +66,12 @@ class Processes(Protocol):
         """Let no process that is started from now on reach these files."""
         ...
 
-    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> None:
-        """Note what the text of an error says was refused to the process of a scope."""
+    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> Sequence[RefusedAccess]:
+        """Note and return what the text of an error says was refused to the process of a scope."""
+        ...
+
+    def keep_refusals(self, folder: Path) -> None:
+        """Keep in a folder what processes are refused from now on, for other processes of Pegboard."""
         ...
 
     def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
@@ -139,6 +146,7 @@ class PluginProcessSource:
         self._names: dict[tuple[str, str], str] = {}
         self._specs: tuple[PluginSpec, ...] = ()
         self._callbacks: list[Callable[[str], None]] = []
+        self._kept_refusals = KeptRefusals()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin runs in a process of its own."""
@@ -197,7 +205,8 @@ class PluginProcessSource:
             raise self._failed(variant, context.scope, answer["error"])
         if result.is_error:
             said = "\n".join(str(block.get("text", "")) for block in result.content[:_MOST_BLOCKS])
-            self._processes.read_refusals(variant.process, context.scope, said)
+            refused = self._processes.read_refusals(variant.process, context.scope, said)
+            result = with_refusals(result, _label(spec), refused)
         if "data" in answer and self._store is not None:
             await self._store.keep_session_data(key, answer["data"])
         return self._noted(variant, context.scope, result)
@@ -269,7 +278,10 @@ class PluginProcessSource:
 
     def _failed(self, variant: _Variant, scope: str, reported: JsonObject) -> Exception:
         """Return the error for what a process reported, and note what it says was refused."""
-        self._processes.read_refusals(variant.process, scope, str(reported["message"]))
+        refused = self._processes.read_refusals(variant.process, scope, str(reported["message"]))
+        if not reported.get("unavailable"):  # else its hint says what it needs
+            lines = refusal_lines(_label(variant.spec), refused)
+            reported = {**reported, "message": "\n".join((str(reported["message"]), *lines))}
         return error_of(reported, variant.spec, variant.process)
 
     def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
@@ -280,6 +292,16 @@ class PluginProcessSource:
         """Return the newest lines of the processes of a plugin, also of those that have ended."""
         lines = (line for process in self._started(spec) for line in self._processes.printed(process))
         return tuple(sorted(lines, key=lambda line: line.at))
+
+    def keep_refusals(self, folder: Path) -> None:
+        """Keep in a folder what processes are refused from now on, for other processes of Pegboard."""
+        self._kept_refusals = KeptRefusals(folder)
+        self._processes.keep_refusals(folder)
+
+    def refused(self, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
+        """Return what the processes of a plugin were refused, those of other processes of Pegboard too."""
+        found = (one for connection in self.connections(spec) for one in connection.refused)
+        return tuple(dict.fromkeys((*found, *self._kept_refusals.of(spec.name, spec.confine))))
 
     def activity(self) -> ServerActivity:
         """Return counts that change with the state of a process, and with each line that one prints."""
@@ -334,6 +356,10 @@ class PluginProcessSource:
             )
             known = self._variants[key] = _Variant(spec=spec, overrides=overrides, process=process)
         return known
+
+
+def _label(spec: PluginSpec) -> str:
+    return f"Plugin {spec.name!r}"
 
 
 def _modules(spec: PluginSpec) -> tuple[str, ...]:

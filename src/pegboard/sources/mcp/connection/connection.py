@@ -421,13 +421,19 @@ class Connection:
         if self.notified is not None:
             self.notified(live, message)
 
-    def read_refusals(self, text: str) -> None:
-        """Note what the text of an error says was refused to the process, where that is confined."""
-        if self._last is not None and self._last.refusals is not None:
-            self._last.read_refusals(self.mask(text))
+    def read_refusals(self, text: str) -> tuple[RefusedAccess, ...]:
+        """Note and return what the text of an error says was refused to the process, where that is confined."""
+        if self._last is None or self._last.refusals is None:
+            return ()
+        return self._last.read_refusals(self.mask(text))
 
     def _note_refused(self, live: OpenConnection, found: Iterable[RefusedAccess]) -> None:
+        found = tuple(found)
         self.history.note_refused(found, live.pid)
+        for one in found:
+            if self.spec.confine is not None:
+                name = getattr(self.spec, "plugin", self.spec.name)
+                self._settings.launches.refusals.note(name, self.spec.confine, one, self.mask)
 
     def _report_invalid(self, line: str) -> None:
         """Report once for each server that it prints what is no message."""

@@ -14,6 +14,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext, OtherDefinitionError
+from pegboard.sources.confinement import with_refusals
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
 from pegboard.sources.mcp.connection.history import Fault
@@ -145,7 +146,7 @@ async def _once(
         connection.usage.end()
     connection.history.answered()
     if made is not None and answer.is_error:
-        _read_refusals(connection, answer)
+        return _with_refusals(connection, answer)
     return answer
 
 
@@ -174,10 +175,13 @@ def _answered() -> InFlight:
     return in_flight
 
 
-def _read_refusals(connection: Connection, result: CallResult) -> None:
-    """Note what a tool that failed says was refused to its server."""
-    for block in result.content[:_MOST_BLOCKS]:
-        connection.read_refusals(str(block.get("text", "")))
+def _with_refusals(connection: Connection, result: CallResult) -> CallResult:
+    """Return the result of a tool that failed with what it says was refused to its server, and what would allow it."""
+    texts = (str(block.get("text", "")) for block in result.content[:_MOST_BLOCKS])
+    refused = [one for text in texts for one in connection.read_refusals(text)]
+    if connection.spec.noun != "server":
+        return result  # the plugin's own source says so
+    return with_refusals(result, connection.spec.label, refused)
 
 
 def _unauthorized(refused: ToolUnavailableError) -> bool:

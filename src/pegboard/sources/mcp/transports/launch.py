@@ -10,10 +10,11 @@ from pathlib import Path
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import Confinement, ServerSpec
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import StoreError, ToolUnavailableError
 from pegboard.sources.confinement import (
     ConfinementPolicy,
     InstalledProgram,
+    KeptRefusals,
     RefusalReader,
     available,
     confined_command,
@@ -56,7 +57,8 @@ class Launches:
     ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
     names of the servers that have been reported to run unconfined. ``started`` takes the number of each process.
     ``resolves``: packages that are not pinned are looked for in their newest version, since somebody has just named
-    them. ``folder`` is where a server without a ``cwd`` starts; None is the current one.
+    them. ``folder`` is where a server without a ``cwd`` starts; None is the current one. ``refusals`` keeps what
+    confined processes were refused.
     """
 
     own_paths: Callable[[], OwnPaths] = OwnPaths
@@ -64,6 +66,7 @@ class Launches:
     unconfined: set[str] = field(default_factory=set[str])
     resolves: bool = False
     folder: str | None = None
+    refusals: KeptRefusals = field(default_factory=KeptRefusals)
 
 
 def confined_launch(
@@ -105,7 +108,7 @@ def confined_launch(
     cwd = spec.cwd or made or launches.folder
     temporary = made_temporary(spec.name)
     try:
-        own = launches.own_paths()
+        own = _own_paths(launches)
         policy = policy_for(
             confinement,
             name=spec.name,
@@ -124,6 +127,13 @@ def confined_launch(
         raise
     reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=cwd or os.getcwd())  # noqa: PTH109
     return Launch(command=command, args=args, env=env, policy=policy, refusals=reader, cwd=cwd)
+
+
+def _own_paths(launches: Launches) -> OwnPaths:
+    try:
+        return launches.own_paths()
+    except StoreError as error:  # it is not known what counts of a project that it may write
+        raise ToolUnavailableError(error.message, hint=error.hint) from None
 
 
 def _made_data_folder(confinement: Confinement) -> str | None:

@@ -254,10 +254,13 @@ class OpenConnection:
             self.stderr.append(line)
             self.read_refusals(kept, printed=True)
 
-    def read_refusals(self, text: str, *, printed: bool = False) -> None:
-        """Note what a text without secrets says was refused to the process, where that is confined."""
-        if self.refusals is not None:
-            self.note_refused(self.refusals.read(text, printed=printed))
+    def read_refusals(self, text: str, *, printed: bool = False) -> tuple[RefusedAccess, ...]:
+        """Note and return what a text without secrets says was refused to the process, where that is confined."""
+        if self.refusals is None:
+            return ()
+        found = tuple(self.refusals.read(text, printed=printed))
+        self.note_refused(found)
+        return found
 
     def add_invalid_line(self, text: str) -> None:
         """Keep a line on standard output that is no message of the protocol, and report the first."""
