@@ -26,6 +26,7 @@ from pegboard.config.acceptance import (
 from pegboard.config.documents.document import display_path
 from pegboard.config.grants import Digest, grants_of, waits
 from pegboard.config.location import SQLITE
+from pegboard.configuration_source import from_accepted_files, waiting_files
 from pegboard.core.access.grants import RELOAD, Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.addresses import store_name
@@ -154,6 +155,10 @@ class AcceptedGrants:
             if await self._keep(counted, [self._record(change, by=by) for change in accepted]):
                 return accepted
 
+    async def note(self, accepted: Sequence[GrantChange], *, by: str) -> None:
+        """Leave a record of each change that somebody has accepted (X4)."""
+        await self._services.store.record(*(self._record(change, by=by) for change in accepted))
+
     async def accepted_elsewhere(self) -> bool:
         """Return whether another process has stored since what is accepted."""
         if self._name is None:
@@ -256,15 +261,17 @@ class AcceptedGrants:
 def without_opening(configuration: Configuration) -> tuple[Configuration, tuple[GrantChange, ...]]:
     """Return what of a configuration is in force by what this user accepted last, and what waits; no store is read.
 
-    One that this user has never opened is whole.
+    One that this user has never opened is whole, and runs the code that was accepted.
 
     Raises:
         StoreError: what was accepted cannot be read.
     """
     name = key_of(configuration.path)
     accepted = acceptance_of(name)
+    counting, files = from_accepted_files(configuration)
+    changed = waiting_files(configuration, files, lambda: None)
     if accepted is None or not accepted.grants:
-        return configuration, ()
+        return counting, changed
     try:
         before, key = _from_text(accepted.grants)
     except ValueError as error:
@@ -272,7 +279,8 @@ def without_opening(configuration: Configuration) -> tuple[Configuration, tuple[
     digest = _keyed(key)
     after = grants_of(configuration, digest)
     waiting = tuple(change for change in changes(before, after) if waits(change, before, after))
-    return _in_force(configuration, waiting, digest), waiting
+    restricted = _in_force(configuration, waiting, digest)
+    return from_accepted_files(restricted)[0], (*changed, *waiting)
 
 
 def waiting_problems(waiting: Sequence[GrantChange]) -> list[Problem]:

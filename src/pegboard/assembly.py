@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,8 +16,10 @@ from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.board.permissions import require_name
+from pegboard.config.accepted_files import code_folder
 from pegboard.configuration_source import (
     NewestReading,
+    from_accepted_files,
     kept,
     known_tools,
     loaded,
@@ -27,7 +29,9 @@ from pegboard.configuration_source import (
     report,
     runnable,
     source_of,
+    waiting_files,
 )
+from pegboard.core.access.grants import FILES
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -39,11 +43,12 @@ from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from pegboard.sources.lazy import LazyHooks, local_sources
-from pegboard.support.own_folder import store_of
+from pegboard.support.own_folder import folder_of, store_of
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
+    from pegboard.config.accepted_files import AcceptedFiles
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.own_files import ConfiguredFiles
     from pegboard.config.schema.configuration import Configuration
@@ -90,6 +95,10 @@ class Pegboard(Board):
     _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
     _own_paths: Callable[[], OwnPaths]
+    _hooks: LazyHooks
+    _accepted: AcceptedFiles | None = None
+    _folder: Path | None = None
+    _waiting_files: tuple[GrantChange, ...] = ()
 
     @classmethod
     @asynccontextmanager
@@ -139,6 +148,9 @@ class Pegboard(Board):
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
+        if source.value is None:
+            apart.keep_refusals(folder_of(source.path) / "refused")
+            upstreams.keep_refusals(folder_of(source.path) / "refused")
         brought = _brought(configuration, beside) if config is None and not quickstart else None
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
@@ -147,6 +159,7 @@ class Pegboard(Board):
         board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
         board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
+        board._hooks, board._folder = hooks, folder
         try:
             await board._take(configuration)
             async with board._watched(watch):
@@ -216,7 +229,12 @@ class Pegboard(Board):
 
     async def _take(self, edited: Configuration, *, by: str = "") -> None:
         waited = self.waiting
-        self.configuration = configuration = runnable(await self._grants.take(edited, by=by))
+        taken = await self._grants.take(edited, by=by)
+        self._follow_own_files(taken)
+        counting, self._accepted = await asyncio.to_thread(from_accepted_files, taken, self._folder)
+        self._waiting_files = await asyncio.to_thread(waiting_files, taken, self._accepted, self._written, self._folder)
+        self._hooks.look_in(code_folder(self._source.path.absolute().parent, self._accepted))
+        self.configuration = configuration = runnable(counting)
         self.services.tokens.in_force = configuration.tokens
         if self.waiting and self.waiting != waited:
             note_waiting(self._source.name, self.waiting)
@@ -224,7 +242,6 @@ class Pegboard(Board):
         masker.add(configuration.secrets)
         problems = [*configuration.problems, *self._waiting_problems()]
         self._note_read(problems, in_force=True, masker=masker)
-        self._follow_own_files(configuration)
         await self.adopt(configuration.world(Catalog()), configuration.specs, masker=masker)
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
@@ -254,6 +271,7 @@ class Pegboard(Board):
             reloading=self._reloading,
             reload=self._reload,
             services=self.services,
+            file_waits=self._file_waits,
         )
 
     async def create_configuration(self, *, by: str) -> str:
@@ -323,8 +341,16 @@ class Pegboard(Board):
         async with self._reloading:
             return await self._reload()
 
-    async def _reload(self, *, by: str = "") -> list[Problem]:
-        """Take an edit up, in the name of who has made it and may widen; one reading at a time does."""
+    async def _reload(self, *, by: str = "", saved: str | None = None) -> list[Problem]:
+        """Take an edit up, in the name of who has made it and may widen; one reading at a time does.
+
+        ``saved`` is what they have just put into the file: that counts, with the files that it names.
+        """
+        if saved is not None and self._accepted is not None:
+            named = await asyncio.to_thread(
+                waiting_files, self.configuration, self._accepted, self._written, self._folder
+            )
+            await asyncio.to_thread(self._accepted.accept_saved, self._source.path, saved, named)
         configuration, problems = self._inspected(self._source)
         if configuration is None:
             errors = "; ".join(str(p) for p in problems if p.severity == "error")
@@ -338,7 +364,7 @@ class Pegboard(Board):
     @property
     def waiting(self) -> tuple[GrantChange, ...]:
         """Return what the newest edits would widen, and what waits for a person therefore (P10)."""
-        return self._grants.waiting
+        return (*self._waiting_files, *self._grants.waiting)
 
     async def accept(self, shown: Sequence[GrantChange] | None = None, *, by: str = LOCAL) -> tuple[GrantChange, ...]:
         """Accept changes of the configuration that wait: they count from the next request on, in every process.
@@ -355,9 +381,47 @@ class Pegboard(Board):
             UsageError: ``by`` is no short text.
         """
         require_name(by)
-        accepted = await self._grants.accept(self.waiting if shown is None else shown, by=by)
-        await self.reload()
+        shown = self.waiting if shown is None else shown
+        async with self._reloading:
+            files = await self._accept_files([change for change in shown if change.key[0] == FILES], by=by)
+            others = await self._grants.accept([change for change in shown if change.key[0] != FILES], by=by)
+            await self._reload(by=by if files else "")  # all that an accepted text says was accepted with it
+        return (*files, *others)
+
+    async def _accept_files(self, shown: Sequence[GrantChange], *, by: str) -> tuple[GrantChange, ...]:
+        """Let files that something confined may write count as a person has seen them (A7)."""
+        if not shown or self._accepted is None:
+            return ()
+        written, problems = await asyncio.to_thread(self._inspected, self._source, as_written=True)
+        if written is None and any(change.key[1] == "text" for change in shown):
+            from pegboard.config.inspection import refusal
+
+            raise refusal(self._source.name, problems)
+        accepted = await asyncio.to_thread(self._accepted.accept, shown)
+        await self._grants.note(accepted, by=by)
         return accepted
+
+    def _written(self) -> Configuration | None:
+        return self._inspected(self._source, as_written=True)[0]
+
+    def _file_waits(self) -> bool:
+        own = self._accepted.key(self._source.path) if self._accepted is not None else ""
+        return any(change.key[-1] == own for change in self._waiting_files)
+
+    @property
+    def accepted_texts(self) -> Mapping[str, str]:
+        """Return the texts of the configuration and its loadouts that are in force, by their paths."""
+        from pegboard.config.acceptance import texts_of
+
+        return texts_of(self._source.path, self._accepted)
+
+    def difference(self, change: GrantChange) -> tuple[str, ...]:
+        """Return the lines in which a file that waits differs from what was accepted, without secrets."""
+        if change.key[0] != FILES or self._accepted is None:
+            return ()
+        from pegboard.config.file_differences import difference
+
+        return difference(self._accepted, change, self.services.masker)
 
     def _waiting_problems(self) -> list[Problem]:
         return waiting_problems(self.waiting)
@@ -374,13 +438,16 @@ class Pegboard(Board):
         """Return what operators see of the newest reading of the configuration, refused or not."""
         return self._read.state(self._source.name)
 
-    def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
+    def _inspected(
+        self, source: ConfigurationSource, *, as_written: bool = False
+    ) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""
         return source.inspect(
             registered=registered(),
             packages=packages(),
             env=self._env,
             tools=known_tools(self.world.catalog),
+            as_written=as_written,
         )
 
     def _add_toolkit(self, toolkit: Mapping[str, Any]) -> None:
@@ -397,7 +464,8 @@ class Pegboard(Board):
         if configuration is None:
             raise refusal("What code gives", problems)
         report(problem for problem in problems if problem not in self.configuration.problems)
-        self._source, self.configuration = source, runnable(self._grants.restricted(configuration))
+        counting, self._accepted = from_accepted_files(self._grants.restricted(configuration), self._folder)
+        self._source, self.configuration = source, runnable(counting)
         self._note_read(problems, in_force=True)
         self._apart.follow(self.configuration.specs.values())
         self._join(self.configuration.world(Catalog()), self.configuration.specs)
@@ -405,9 +473,7 @@ class Pegboard(Board):
     @asynccontextmanager
     async def _watched(self, watch: bool) -> AsyncGenerator[None]:
         """Take up edits meanwhile, where that is wanted."""
-        watcher = (
-            asyncio.create_task(self._watch(_stamps(self.configuration)), name="watch configuration") if watch else None
-        )
+        watcher = asyncio.create_task(self._watch(self._stamps()), name="watch configuration") if watch else None
         try:
             yield
         finally:
@@ -420,13 +486,17 @@ class Pegboard(Board):
         """Reload when a file or folder that the configuration was read from changes from what was seen."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            now, accepted = _stamps(self.configuration), await self._accepted_elsewhere()
+            now, accepted = self._stamps(), await self._accepted_elsewhere()
             if now != seen or accepted:
                 seen = now
                 try:
                     await self.reload()
                 except ConfigError as error:
                     log.warning("the edited configuration is refused: %s", error)
+
+    def _stamps(self) -> tuple[tuple[str, int, int], ...]:
+        watched = self._accepted.watched if self._accepted is not None else ()
+        return _stamps((*self.configuration.files, *self.configuration.folders, *watched))
 
     async def _accepted_elsewhere(self) -> bool:
         """Return whether another process has accepted something of what waits."""
@@ -487,9 +557,9 @@ class _FocusRules:
             return await self._hooks.ask(hook, message, list(tools))
 
 
-def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
+def _stamps(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
     found: list[tuple[str, int, int]] = []
-    for path in (*configuration.files, *configuration.folders):
+    for path in paths:
         try:
             stat = path.stat()
         except OSError:

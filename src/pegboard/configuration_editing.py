@@ -46,7 +46,7 @@ class EditableFile:
     """The file of the configuration that a board has open.
 
     ``reload`` takes up what is in the file, in somebody's name; ``reloading`` is held meanwhile. ``known`` gives the
-    own names of tools that are known, by plugin.
+    own names of tools that are known, by plugin; ``file_waits`` is whether somebody else's edit of it waits.
     """
 
     source: Callable[[], ConfigurationSource]
@@ -57,6 +57,7 @@ class EditableFile:
     reloading: asyncio.Lock
     reload: Callable[..., Awaitable[object]]
     services: Services
+    file_waits: Callable[[], bool]
 
     @property
     def file(self) -> str:
@@ -153,9 +154,15 @@ class EditableFile:
         self._require_file()
         async with self.reloading:
             await self.reload()  # what somebody else has edited waits, or counts, as theirs
+            if self.file_waits():
+                raise ConfigError(
+                    f"{self.file} was changed by something else, and that waits for a person.",
+                    code="file_waits",
+                    hint="Accept it (`pegboard accept`), or put back what was there.",
+                )
             save = partial(replace_whole, expected=expected, private=bool(self.secrets(text)))
             digest = await asyncio.to_thread(save, self.source().path, text)
-            await self.reload(by=by)
+            await self.reload(by=by, saved=text)
             key = SessionKey(principal=LOCAL, agent="", session="")
             recorder = self.services.recorder
             await recorder.note(recorder.entry(key, 0, "edit", self.file, decision, reason=reason, by=by))

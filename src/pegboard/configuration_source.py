@@ -17,6 +17,7 @@ from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
+    from pegboard.config.accepted_files import AcceptedFiles
     from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.grants import GrantChange
@@ -47,7 +48,7 @@ class ConfigurationSource:
             from pegboard.config.documents.document import display_path
 
             return display_path(self.path)
-        from pegboard.config.reading import MAPPING  # it brings what reads a file, which a start from the cache spares
+        from pegboard.config.accepted_files import MAPPING
 
         return MAPPING
 
@@ -79,6 +80,7 @@ class ConfigurationSource:
 
     def written(self, file: str, env: Mapping[str, str]) -> str | None:
         """Return the text of a file that it is read from, by its name in messages; None where that is no such file."""
+        from pegboard.config.accepted_files import counting
         from pegboard.config.documents.document import UnreadableError, display_path, read_text
         from pegboard.config.reading import Reading
 
@@ -88,7 +90,7 @@ class ConfigurationSource:
         if self.value is not None or not (path == self.path or of_loadouts) or not path.is_file():
             return None
         try:
-            return read_text(path, file=file)
+            return read_text(counting(self.path, path), file=file)
         except UnreadableError:
             return None
 
@@ -100,8 +102,12 @@ class ConfigurationSource:
         env: Mapping[str, str],
         tools: Mapping[str, Collection[str]] = EMPTY,
         text: str | None = None,
+        as_written: bool = False,
     ) -> tuple[Configuration | None, list[Problem]]:
-        """Return the configuration of now, or None if it has an error, and every problem; ``text`` is as if in it."""
+        """Return the configuration of now, or None if it has an error, and every problem; ``text`` is as if in it.
+
+        ``as_written``: what waits of files that something confined may write counts, too.
+        """
         from pegboard.config.additions import Addition
         from pegboard.config.inspection import inspect
 
@@ -115,6 +121,7 @@ class ConfigurationSource:
             text=text,
             value=self.value,
             additions=additions,
+            as_written=as_written,
         )
 
 
@@ -194,15 +201,27 @@ def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, b
     Raises ``NotAcceptedError`` for one that was found, and that this user has not accepted (P11).
     """
     from pegboard.config.acceptance import require_accepted
-    from pegboard.config.location import find
 
     if path is not None:
         return Path(path), False
-    found = find(folder or Path.cwd())
+    found = _found(folder or Path.cwd())
     if found is None:
         return QUICKSTART, True
     require_accepted(found)
     return found, False
+
+
+def _found(folder: Path) -> Path | None:
+    """Return the configuration of a folder: also one that something confined has removed, of which a copy counts."""
+    from pegboard.config.accepted_files import accepted_files
+    from pegboard.config.location import NAMES
+
+    for path in (folder / name for name in NAMES):
+        if path.is_file():
+            return path
+        if (known := accepted_files(path)) is not None and known.key(path) in known.files:
+            return path
+    return None
 
 
 def keep(path: Path, env: Mapping[str, str] | None = None) -> bool:
@@ -253,6 +272,51 @@ def loaded(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration
         raise refusal(source.name, problems)
     report(problems)
     return configuration
+
+
+def from_accepted_files(
+    configuration: Configuration, start: Path | None = None
+) -> tuple[Configuration, AcceptedFiles | None]:
+    """Return a configuration that runs of a project the code that was accepted, and what was accepted of its files.
+
+    That is all of the files as they are, and none, where nothing confined may write any (A7).
+
+    Raises:
+        StoreError: what was accepted cannot be read or kept.
+    """
+    from pegboard.config.accepted_files import accepted_files, path_of
+
+    confined = any(spec.confine is not None for spec in configuration.specs.values())
+    known = accepted_files(path_of(configuration))
+    if not confined and known is None:
+        return configuration, None
+    from pegboard.config.counted_files import bind, from_copies, release
+
+    if known is not None and release(configuration, known):
+        return configuration, None
+    accepted = bind(configuration, start)
+    return from_copies(configuration, accepted, start), accepted
+
+
+def waiting_files(
+    configuration: Configuration,
+    accepted: AcceptedFiles | None,
+    written: Callable[[], Configuration | None],
+    start: Path | None = None,
+) -> tuple[GrantChange, ...]:
+    """Return what differs of files that something confined may write: it waits for a person (A7).
+
+    ``written`` gives the configuration as it is written, which may be read from other files.
+    """
+    if accepted is None:
+        return ()
+    from pegboard.config.counted_files import counted_files
+
+    named = counted_files(configuration, accepted, start)
+    changes = accepted.changes(named)
+    if any(change.key[1] == "text" for change in changes) and (other := written()) is not None:
+        changes = accepted.changes({**named, **counted_files(other, accepted, start)})
+    return changes
 
 
 _NAMED: Final = 5

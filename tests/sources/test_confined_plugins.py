@@ -88,6 +88,10 @@ remove the folder: shutil.rmtree(F)
 """Forty ways to change the file T, whose folder is F and whose name there is N."""
 
 
+WORK = {"write": ["work"]}
+"""What beside Pegboard's own files they may write; a folder with a store in it nothing that is confined may."""
+
+
 class Place:
     """A configuration with all that is Pegboard's own, a home with secrets, and a folder to work in."""
 
@@ -110,7 +114,7 @@ class Place:
         self.targets["env file"].write_text("TOKEN=hunter22\n")
         self.targets["module"].write_text(EVIL)
 
-    def write(self, *plugins: str, confine: object = True) -> None:
+    def write(self, *plugins: str, confine: object = WORK) -> None:
         """Write a configuration with an agent that has these plugins, each confined."""
         document = {
             "reload": "all",
@@ -127,7 +131,7 @@ class Place:
         for top in (self.folder, self.home, self.outside):
             for path in top.rglob("*"):
                 inside = path.relative_to(top.parent).parts
-                if "work" in inside or "pegboard-plugins" in inside or path.name.startswith("pegboard.db-"):
+                if {"work", "pegboard-plugins", "configurations"} & {*inside} or path.name.startswith("pegboard.db-"):
                     continue
                 if path == self.targets["store"]:
                     with sqlite3.connect(path) as store:
@@ -150,7 +154,7 @@ def place(tmp_path, monkeypatch):
 
 
 @asynccontextmanager
-async def opened(place: Place, *plugins: str, confine: object = True):
+async def opened(place: Place, *plugins: str, confine: object = WORK):
     """Yield what calls a tool and returns what it says."""
     place.write(*plugins, confine=confine)
     async with Pegboard.open(place.configuration) as board:
@@ -370,12 +374,12 @@ async def test_a7_without_a_network_neither_tcp_nor_udp_is_reached(place):
     try:
         async with opened(place, "evil") as call:
             assert await call("do", code=tcp) == "reached"
-        async with opened(place, "evil", confine={"network": "none"}) as call:
+        async with opened(place, "evil", confine={**WORK, "network": "none"}) as call:
             for code in (tcp, udp, bound):
                 assert (await call("do", code=code)).startswith(("PermissionError", "OSError")), code
             for code in (tcp, udp):
                 assert "reached" not in await call("do", code=printed_by(f"{code}; print('reached')"))
-        async with opened(place, "evil", confine={"network": [port]}) as call:
+        async with opened(place, "evil", confine={**WORK, "network": [port]}) as call:
             assert await call("do", code=tcp) == "reached"
             other = tcp.replace(str(port), "9")
             assert (await call("do", code=other)).startswith("PermissionError")
@@ -397,7 +401,7 @@ async def test_a7_p6_a_plugin_whose_own_package_is_out_of_reach_says_which_line_
             assert item.status == "tool_unavailable"
             assert f"{package} is out of reach, since the plugin is confined." in item.message
             assert f"`confine: {{read: [{place.outside}]}}`" in item.message
-        place.write("evil", confine={"read": [str(place.outside)]})
+        place.write("evil", confine={**WORK, "read": [str(place.outside)]})
         async with Pegboard.open(place.configuration) as board:
             session = await board.session(agent="main", session_id="s")
             await session.load("evil")

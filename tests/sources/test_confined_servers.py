@@ -22,11 +22,14 @@ import pytest
 from mcp_helpers import SERVERS, call, runs, text, until
 
 from pegboard import Pegboard
+from pegboard.config.acceptance import key_of, record_of
+from pegboard.config.accepted_files import accepted_files
 from pegboard.core.access.named_paths import OwnPaths, folded
 from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import caches_of
 from pegboard.sources.mcp import McpSource
+from pegboard.support.own_folder import store_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
@@ -283,7 +286,6 @@ async def test_a_server_without_network_has_none_and_one_with_ports_has_those(
 
 
 CONFIGURED = """
-store: "sqlite:///state/pegboard.db"
 servers:
   reaching: {{command: {python}, args: [{server}], confine: true}}
 plugins:
@@ -317,7 +319,7 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
 async def test_a_confined_server_changes_nothing_of_pegboards_own_in_thirty_ways(
     board: Pegboard, tmp_path: Path
 ) -> None:
-    "P10: configuration, store, code and clients' files in its folder are out of its reach; the rest is not."
+    "P10: the store, what was accepted and the copies of it are out of its reach; the folder that it works in is not."
     session = await board.session(session_id="first")
 
     async def tried_there(attempts: dict[str, str]) -> dict[str, str]:
@@ -326,30 +328,31 @@ async def test_a_confined_server_changes_nothing_of_pegboards_own_in_thirty_ways
         assert answer.result is not None
         return json.loads(text(answer.result))
 
-    own = ["pegboard.yaml", ".mcp.json", "my_tools.py", "state/pegboard.db", "state/pegboard.db-wal"]
-    before = {name: (tmp_path / name).read_bytes() for name in own[:3]}
+    file = tmp_path / "pegboard.yaml"
+    accepted = accepted_files(file)
+    assert accepted is not None
+    store = store_of(file)
+    copies = [accepted.copy(file, "text"), accepted.copy(tmp_path / "my_tools.py", "code")]
+    own = [store, store.with_name(f"{store.name}-wal"), record_of(key_of(file)), *accepted.watched][:4] + copies
+    before = {path: path.read_bytes() for path in (*own[2:], file)}
     spare = str(tmp_path / "notes" / "spare")
-    attempts = {f"{way} {name}": code.format(str(tmp_path / name), spare) for name in own for way, code in WAYS.items()}
-    assert len(attempts) == 30
+    attempts = {f"{way} {path}": code.format(str(path), spare) for path in own for way, code in WAYS.items()}
+    assert len(attempts) == 36
     assert came_through(await tried_there(attempts)) == {}
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    reads = {
-        f"read {name}": f"open({str(tmp_path / name)!r}).read()" for name in ("pegboard.yaml", "state/pegboard.db")
-    }
-    made = {
-        f"make {name}": f"open({str(tmp_path / name)!r}, 'w')"
-        for name in ("pegboard.yml", "json.py", ".mcp2", "new.txt")
-    }
-    assert came_through(await tried_there({**reads, **made})) == {}
+    assert {path: path.read_bytes() for path in before} == before
+    reads = {f"read {path}": f"open({str(path)!r}).read()" for path in own[:5]}
+    assert came_through(await tried_there(reads)) == {}
     allowed = {
         "its code": f"answer = open({str(tmp_path / 'my_tools.py')!r}).read()[:3]",
         "a file": f"open({str(tmp_path / 'notes.txt')!r}, 'w').write('after')",
+        "a new file": f"open({str(tmp_path / 'new.txt')!r}, 'w').write('x')",
         "a folder": f"open({spare!r}, 'w').write('x')",
         "the names": f"import os; answer = 'pegboard.yaml' in os.listdir({str(tmp_path)!r})",
     }
     assert (await tried_there(allowed)) == {
         "its code": "done: def",
         "a file": "done: ",
+        "a new file": "done: ",
         "a folder": "done: ",
         "the names": "done: True",
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.access.named_paths import OwnKind, OwnPaths
 from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import ConfinedPlugin, ConfinementPolicy, line_for, plan
@@ -61,20 +61,41 @@ APP = Folders(
 )
 
 
-def test_a_folder_with_files_of_pegboards_own_is_granted_entry_by_entry() -> None:
-    "P10: never the folder itself; code is read, links are excluded, and the rest stays Pegboard's."
-    policy = plan(CONFINE_DEFAULT, SUBJECT, APP, OWN, ["/usr"])
-    assert policy.write == (
-        "/caches/notes",
-        "/tmp/notes",
-        "/srv/app/.vscode/settings.json",
-        "/srv/app/data",
-        "/srv/app/notes.txt",
-    )
-    assert policy.read == ("/srv/app/tools.py", "/usr")
-    assert policy.split_folders == policy.list_only == ("/srv/app", "/srv/app/.vscode")
-    assert policy.writes("/srv/app/data/deep")
-    assert not policy.reads("/srv/app/pegboard.yaml")
+COUNTED = replace(OWN, folders={})
+
+
+class Whole(Folders):
+    """A file system whose folders are too large to be looked into."""
+
+    def entries(self, folder: str) -> Iterator[tuple[str, Kind]]:
+        raise AssertionError(folder)
+
+
+def test_a_project_is_written_whole_however_much_lies_in_it() -> None:
+    """A7: with what Pegboard reads and runs of it, which counts as it was accepted, and without a look into it."""
+    policy = plan(CONFINE_DEFAULT, SUBJECT, Whole({}), COUNTED, ["/usr"])
+    assert policy.write == ("/caches/notes", "/tmp/notes", "/srv/app")
+    assert policy.writes("/srv/app/new")
+    assert policy.writes("/srv/app/pegboard.yaml")
+
+
+def test_what_may_only_be_read_is_granted_entry_by_entry() -> None:
+    """P10: of a folder with files of Pegboard's own, code is read, and no link and nothing else of Pegboard's."""
+    policy = plan(Confinement(write=(), read=("/srv/app",)), SUBJECT, APP, OWN, [])
+    read = ("/srv/app/.vscode/settings.json", "/srv/app/data", "/srv/app/notes.txt", "/srv/app/tools.py")
+    assert policy.read == read
+    assert policy.list_only == ("/srv/app", "/srv/app/.vscode")
+
+
+@pytest.mark.parametrize("kind", ["store", "cache", "state", "settings"])
+def test_a_folder_that_holds_what_counts_as_it_is_is_refused(kind: OwnKind) -> None:
+    """A7: a store in a project, or the settings of the user, refuse the confinement, with the path and what to do."""
+    own = OwnPaths(folders={"/srv/app/.pegboard": kind})
+    with pytest.raises(
+        ToolUnavailableError, match=r"it may write '/srv/app', and '/srv/app/\.pegboard' in it is"
+    ) as caught:
+        plan(CONFINE_DEFAULT, SUBJECT, APP, own, [])
+    assert "`confine: {write: [sub/folder]}`" in caught.value.hint
 
 
 def test_a_folder_without_any_is_granted_whole() -> None:
@@ -103,7 +124,7 @@ def test_nothing_of_pegboards_own_can_be_named() -> None:
 def test_a_policy_of_too_many_paths_is_refused_with_what_to_do() -> None:
     many: dict[str, Kind] = {hashlib.sha256(bytes(number)).hexdigest(): "file" for number in range(5_000)}
     crowded = Folders({"/srv/app": many})
-    policy = plan(CONFINE_DEFAULT, SUBJECT, crowded, OWN, [])
+    policy = plan(Confinement(write=(), read=("/srv/app",)), SUBJECT, crowded, OWN, [])
     with pytest.raises(ToolUnavailableError) as caught:
         policy.text()
     assert caught.value.text == (

@@ -13,6 +13,7 @@ from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted, texts_of
 from pegboard.config.documents.document import display_path
 from pegboard.config.would_run import would_run
+from pegboard.core.access.grants import FILES
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -27,7 +28,8 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
     async def done(board: Pegboard, printer: Printer) -> int:
         shown, would = await _read(board)
         if shown:
-            about = [line for change in shown for line in (str(change), *_lines_of(change, would))]
+            about = [line for change in shown for line in _about(board, change, would)]
+            about += _new_lines(board, shown, would)
             question = f"Accept {plural(len(shown), 'change')} of the configuration?"
             tokens = board.configuration.tokens
             try:
@@ -56,6 +58,21 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
 
     options = Options(config=config, as_json=as_json)
     return guarded(options, first) or run(options, done)
+
+
+def _about(board: Pegboard, change: GrantChange, would: Sequence[str]) -> Iterator[str]:
+    yield str(change)
+    yield from _lines_of(change, would)
+    yield from (f"  {line}" for line in board.difference(change))
+
+
+def _new_lines(board: Pegboard, shown: Sequence[GrantChange], would: Sequence[str]) -> list[str]:
+    """Return what a configuration whose text waits would run, where that is not what it runs now."""
+    if not any(change.key[0] == FILES and change.key[1] == "text" for change in shown):
+        return []
+    path = board.configuration.path
+    now = would_run(display_path(path), board.accepted_texts)
+    return [f"It would: {line}" for line in would if line not in now]
 
 
 async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:

@@ -24,6 +24,7 @@ from pegboard.cli.person import NotAgreedError
 from pegboard.cli.pin_answers import accepted, answered
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import text_digest, texts_of
+from pegboard.config.accepted_files import accepted_files
 from pegboard.config.documents.document import display_path
 from pegboard.config.inspection import inspect
 from pegboard.config.location import find
@@ -161,7 +162,9 @@ def _waits(waits: NotAcceptedError, printer: Printer) -> int:
 async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> CheckReport:
     """Return what the file shows, and where it can be used, what its plugins show."""
     path, _ = choose(config)
-    configuration, problems = inspect(path, registered=registered(), additions=packages())
+    configuration, problems = inspect(path, registered=registered(), additions=packages(), as_written=True)
+    if configuration is not None and accepted_files(path) is not None:  # what waits is read, and not run
+        configuration, _ = inspect(path, registered=registered(), additions=packages())
     if configuration is None:
         # No plugin is asked: what may be a tool of one is no problem yet.
         problems = [problem for problem in problems if problem.code != "unresolved_tool"]

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.assembly import processes_of
+from pegboard.config.accepted_files import accepted_files, code_folder, path_of
 from pegboard.config.check.plugin_checks import Misfit
 from pegboard.config.own_files import ConfiguredFiles, store_file
+from pegboard.core.access.named_paths import UNCOUNTED
 from pegboard.core.access.settings.predicates import fault_of_error
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
@@ -51,7 +53,8 @@ async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem
     """Return the predicates that cannot be imported, so that what they stand for can never run (T12)."""
     masker, found = Masker(configuration.secrets), list[Problem]()
     apart = processes_of(configuration, masker, os.environ)
-    hooks = LazyHooks(configuration.path.absolute().parent, apart)
+    beside, accepted = configuration.path.absolute().parent, accepted_files(path_of(configuration))
+    hooks = LazyHooks(code_folder(beside, accepted), apart)
     try:
         for spec in configuration.specs.values():
             for tool, condition in spec.when.items():
@@ -139,11 +142,10 @@ def _unreached(spec: ServerSpec, name: str, own: OwnPaths, besides: list[str]) -
     if policy.refused_paths:
         message = f"{subject} is confined, and its folder is all of the user's: it gets none of it."
         yield message, "Name what it needs: `confine: {write: [folder]}`, or give it a `cwd`."
-    if policy.split_folders:
-        folder = policy.split_folders[0]
+    if own_here := [path for path in own.files if own.files[path] not in UNCOUNTED and policy.writes(path)]:
         besides.append(
-            f"{subject} is confined, and Pegboard's own files lie in '{folder}': it can change "
-            "what else is there, and make nothing new beside it."
+            f"{subject} is confined, and may write '{own_here[0]}': what Pegboard reads and runs from there counts as "
+            "it was accepted last, and an edit waits for `pegboard accept`."
         )
     for what, path in named_paths(spec.args, spec.env, spec.cwd or ""):
         if not policy.reads(path):

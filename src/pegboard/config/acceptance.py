@@ -8,10 +8,12 @@ import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pegboard.errors import StoreError
+from pegboard.config.accepted_files import AcceptedFiles, accepted_files
+from pegboard.errors import ConfigError, StoreError
 from pegboard.support import user_folders
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "accepted"
 _STORES: Final = "stores"
+_MOST_ENTRIES: Final = 10_000
 LOADOUTS: Final = "loadouts"
 """The folder beside a configuration whose files belong to it."""
 
@@ -99,23 +102,40 @@ def note_own_store(name: str) -> None:
 
 def accept_text(path: Path, digest: str | None = None) -> None:
     """Keep that this user accepts a configuration with the text of a digest, or that of now; raises ``OSError``."""
-    name = key_of(path)
+    name, texts = key_of(path), texts_of(path)
     known = acceptance_of(name) or Acceptance(configuration=name)  # what waits of it is accepted by `pegboard accept`
-    keep(replace(known, text=digest or text_digest(texts_of(path))))
+    keep(replace(known, text=digest or text_digest(texts)))
+    accepted = accepted_files(path)
+    if accepted is None or str(path) not in texts:
+        return
+    if digest == text_digest(texts):
+        for file, text in texts.items():
+            accepted = accepted_files(path) or accepted
+            accepted.accept_saved(Path(file), text, ())
+    elif accepted.key(path) not in accepted.files:  # it was written after its servers were tried
+        accepted.accept_saved(path, texts[str(path)], ())
 
 
 @contextmanager
 def accepting(path: Path, text: str) -> Generator[None]:
     """Keep that this user accepts the text that the context writes, or what was accepted before where it does not.
 
-    Raises ``OSError``, before anything is written.
+    Raises ``OSError``, and ``ConfigError`` where another edit of it waits, before anything is written.
     """
     name = key_of(path)
-    known = acceptance_of(name)
+    known, counted = acceptance_of(name), accepted_files(path)
+    if counted is not None and counted.key(path) in counted.files and counted.in_force_differs(path):
+        raise ConfigError(
+            f"{path} was changed by something else, and that waits for a person.",
+            code="file_waits",
+            hint="Accept it (`pegboard accept`), or put back what was there.",
+        )
     others = {file: found for file, found in texts_of(path).items() if file != str(path)}
     keep(replace(known or Acceptance(configuration=name), text=text_digest({str(path): text, **others})))
     try:
         yield
+        if counted is not None:
+            counted.accept_saved(path, text, ())
     except BaseException:
         with suppress(OSError):
             if known is None:
@@ -163,22 +183,28 @@ def _waiting(path: Path, texts: Mapping[str, str], digest: str, *, can_be_named:
     return NotAcceptedError(name, path=path, digest=digest, would=would, can_be_named=can_be_named)
 
 
-def texts_of(path: Path) -> dict[str, str]:
-    """Return what is in a configuration and in the files of its loadouts, by their paths; none of what is no text."""
-    return dict(_texts(path))
+def texts_of(path: Path, accepted: AcceptedFiles | None = None) -> dict[str, str]:
+    """Return what is in a configuration and in the files of its loadouts, by their paths; none of what is no text.
+
+    With ``accepted`` it is what was accepted of those that something confined may write.
+    """
+    return dict(_texts(path, accepted))
 
 
-def _texts(path: Path) -> Iterator[tuple[str, str]]:
+def _texts(path: Path, accepted: AcceptedFiles | None) -> Iterator[tuple[str, str]]:
     from pegboard.config.documents.document import UnreadableError, read_text
 
+    folder = path.absolute().parent / LOADOUTS
     try:
-        beside = sorted(path.absolute().parent.joinpath(LOADOUTS).iterdir())
+        with os.scandir(folder) as found:
+            beside = sorted(folder / one.name for one in islice(found, _MOST_ENTRIES))
     except OSError:
         beside = []
     for file in (path, *(one for one in beside if one.suffix in (".yaml", ".yml"))):
+        counting = file if accepted is None else accepted.in_force(file, "text")
         with suppress(UnreadableError):
-            if file.is_file():  # a pipe would be waited for
-                yield str(file), read_text(file, file=file.name)
+            if counting is not None and counting.is_file():  # a pipe would be waited for
+                yield str(file), read_text(counting, file=file.name)
 
 
 def text_digest(texts: Mapping[str, str]) -> str:

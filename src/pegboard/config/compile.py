@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -107,18 +107,19 @@ def compiled(
     client: bool,
     in_view: Iterable[str] = (),
     references: Mapping[tuple[PathKey, ...], Sequence[str | Reference]] = NO_REFERENCES,
+    variables: Callable[[Path], tuple[dict[str, str], str]] = read_variables,
 ) -> UncheckedConfig:
     """Return the core values of a file.
 
     ``client`` takes it for the file of an MCP client: every server is a toolkit of its own, and those
     that the client is to keep ``in_view`` are initial. ``references`` are the texts of servers with values that are
-    read when they start, by their paths. Where a file has no ``agents`` section, one agent
-    ``default`` may load everything that it names.
+    read when they start, by their paths; ``variables`` reads an environment file. Where a file has no ``agents``
+    section, one agent ``default`` may load everything that it names.
     """
     file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
         name: replace(
-            _server(name, part, folder, validated, _why_disabled(part) or unavailable.get(name, "")),
+            _server(name, part, folder, validated, _why_disabled(part) or unavailable.get(name, ""), variables),
             references=_by_reference(name, references, folder, validated) if references else (),
         )
         for name, part in file.servers.items()
@@ -202,12 +203,17 @@ def _why_disabled(part: ServerSection) -> str:
 
 
 def _server(
-    name: str, part: ServerSection, folder: Path, validated: ValidatedDocument[File], unavailable: str
+    name: str,
+    part: ServerSection,
+    folder: Path,
+    validated: ValidatedDocument[File],
+    unavailable: str,
+    variables: Callable[[Path], tuple[dict[str, str], str]],
 ) -> ServerSpec:
     kind = part.type or part.transport or ""
     remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
-    given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
+    given, lacks = ({}, "") if remote or part.env_file is None else variables(env_file_of(part.env_file, folder))
     cwd = folder / _expanded(part.cwd) if part.cwd else None
     fetched = not remote and may_be_installed_first(part.command, part.args)
     return ServerSpec(

@@ -214,7 +214,7 @@ def _spec(spec: PluginSpec, waiting: _Waiting) -> PluginSpec:
         spec = replace(spec, trust_annotations=spec.trust_annotations and (*key, "trust") not in waiting)
         if (*key, "pins") in waiting:
             spec = replace(spec, pins=waiting.before(*key, "pins") or "additions")
-    return _unavailable(spec) if key in waiting else spec
+    return unavailable(spec) if key in waiting else spec
 
 
 def _rule(rule: Any) -> Any:
@@ -223,18 +223,18 @@ def _rule(rule: Any) -> Any:
     return Frozen({name: _rule(value) for name, value in cast("dict[str, Any]", rule).items()})
 
 
-def _unavailable(spec: PluginSpec) -> PluginSpec:
+def unavailable(spec: PluginSpec, why: str = WAITS) -> Any:
     """Return a plugin that runs nothing before a person has seen what it would run now."""
     match spec:
         case ServerSpec():
-            return replace(spec, command=None, url=None, env=Frozen(), unavailable=WAITS)
+            return replace(spec, command=None, url=None, env=Frozen(), unavailable=why)
         case PythonSpec():
             return RegisteredSpec(
                 name=spec.name, category=spec.category, description=spec.description, place=spec.place,
-                loader=f"{NAME_ONLY}{WAITS}", default_on=spec.default_on, shared_only=spec.shared_only,
+                loader=f"{NAME_ONLY}{why}", default_on=spec.default_on, shared_only=spec.shared_only,
             )  # fmt: skip
         case RegisteredSpec():  # it took the name of what ran other code
-            return replace(spec, loader=f"{NAME_ONLY}{WAITS}", by_category=False)
+            return replace(spec, loader=f"{NAME_ONLY}{why}", by_category=False)
 
 
 def _tokens(tokens: Iterable[Token], waiting: _Waiting) -> tuple[Token, ...]:

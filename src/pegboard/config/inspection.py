@@ -74,14 +74,16 @@ def inspect(
     text: str | None = None,
     value: Mapping[str, Any] | None = None,
     additions: Sequence[Addition] = (),
+    as_written: bool = False,
 ) -> tuple[Configuration | None, list[Problem]]:
     """Return a configuration, or None if it has an error, and every problem by its place.
 
     ``misfits`` are overrides that plugins were asked about and do not take. ``text`` is read in place of
     what is in the file, which need not be there, and so is ``value``, a mapping that a program gives. ``additions``
-    are toolkits and loadouts from elsewhere, those that count first first (T11).
+    are toolkits and loadouts from elsewhere, those that count first first (T11). ``as_written``: of what something
+    confined may write counts what is there, not what was accepted (A7).
     """
-    reading = Reading(path=path, env=os.environ if env is None else env, text=text, value=value)
+    reading = Reading(path=path, env=os.environ if env is None else env, text=text, value=value, as_written=as_written)
     while True:
         configuration, problems, unusable = _inspected(reading, registered, tools, misfits, additions)
         if configuration is not None or not unusable:

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
+from pegboard.config.accepted_files import accepted_files, path_of
+from pegboard.config.counted_files import bind, from_copies, named_modules
 from pegboard.config.location import NAMES, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.started_code import started_code
@@ -28,7 +30,7 @@ from pegboard.core.access.named_paths import (
     sweeps,
 )
 from pegboard.core.model.references import references_in
-from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import user_folders
 from pegboard.support.imported_modules import with_imports
@@ -103,10 +105,14 @@ class ConfiguredFiles:
         yield from _each("code", (path.with_suffix(".py") for path in self._modules))
 
     def _folders(self) -> Iterator[_Own]:
-        yield from _each("loadout", (*self.configuration.folders, user_folders.configuration(self.env)))
+        yield from _each("loadout", self.configuration.folders)
+        yield user_folders.configuration(self.env), "settings"
         yield user_folders.cache(), "cache"
         yield user_folders.state(), "state"
         yield user_folders.packages(), "code"
+        accepted = accepted_files(path_of(self.configuration))
+        if accepted is not None:
+            yield accepted.folder / "code", "code"
         yield from _each("code", self._modules)
         if self._modules:
             yield from _each("code", {path.parent / "__pycache__" for path in self._modules})
@@ -124,25 +130,21 @@ class ConfiguredFiles:
 
     @property
     def kept_from_confined(self) -> OwnPaths:
-        """Return them with what else the next start runs, none of which anything that is confined may change (A7)."""
-        specs = self.configuration.specs.values()
-        return replace(self.paths, started=started_code(specs, self._named_modules, self.env, beside=self._folder))
+        """Return them with what else the next start runs, none of which anything that is confined may change (A7).
+
+        What that may write of the project counts from now on as it is accepted; raises ``StoreError`` where what is
+        accepted cannot be kept.
+        """
+        configuration = self.configuration
+        run = from_copies(configuration, bind(configuration))
+        started = started_code(run.specs.values(), named_modules(configuration), self.env, beside=self._folder)
+        return replace(self.paths, started=started)
 
     @cached_property
     def _modules(self) -> tuple[Path, ...]:
         """Return where, without a suffix, the modules beside the file lie that it names, and what they import."""
-        return tuple(Path(self._folder, name) for name in with_imports(self._folder, self._named_modules) if name)
-
-    @property
-    def _named_modules(self) -> list[str]:
-        """Return the first names of the modules that the configuration names."""
-        configuration = self.configuration
-        targets = [spec.target for spec in configuration.specs.values() if isinstance(spec, PythonSpec)]
-        targets += [when for spec in configuration.specs.values() for when in spec.when.values() if when]
-        targets += [kit.policy_hook for kit in configuration.toolkits.values() if kit.policy_hook]
-        focus = [rule for kit in configuration.toolkits.values() for rule in kit.focus]
-        targets += [str(rule["python"]) for rule in focus if "python" in rule]
-        return [target.partition(":")[0].partition(".")[0] for target in targets]
+        names = with_imports(self._folder, named_modules(self.configuration))
+        return tuple(Path(self._folder, name) for name in names if name)
 
     @cached_property
     def names(self) -> frozenset[str]:

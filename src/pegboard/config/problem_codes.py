@@ -35,6 +35,7 @@ ProblemCode = Literal[
     "file_missing",
     "file_too_large",
     "file_unreadable",
+    "file_waits",
     "harmless_later",
     "hook_failed",
     "initial_not_allowed",

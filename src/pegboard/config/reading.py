@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from pegboard.config.accepted_files import MAPPING, AcceptedFiles, accepted_files, known_as
 from pegboard.config.additions import joined, with_settings
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of, may_refer
 from pegboard.config.documents import json_text, mapping, yaml_text
-from pegboard.config.documents.document import Document, PathKey, UnreadableError, display_path, is_mapping, read_text
-from pegboard.config.documents.expansion import Expansion, MissingValue
+from pegboard.config.documents.document import (
+    Document,
+    PathKey,
+    UnreadableError,
+    display_path,
+    fault,
+    is_mapping,
+    read_text,
+)
+from pegboard.config.documents.expansion import Expansion, MissingValue, read_variables
 from pegboard.config.location import Machine
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema import mcp_json
@@ -31,8 +41,7 @@ from pegboard.support import user_folders
 
 S = TypeVar("S", bound=BaseModel)
 LOADOUTS: Final = "loadouts"
-MAPPING: Final = "configuration"
-"""How messages name a mapping that a program gives."""
+_MOST_ENTRIES: Final = 10_000
 _MALFORMED: Final = ("syntax", "reference")
 _TEXT_KEYS: Final = frozenset(
     (key,) for key in ("command", "args", "env", "cwd", "url", "headers", "description", "category", "prefix")
@@ -59,7 +68,8 @@ class Reading:
     """One reading of the files of a configuration: what was found, and what is wrong.
 
     ``text`` is read in place of what is in the file, or ``value``, a mapping that a program gives. ``unusable`` are the
-    servers that an earlier reading found an error in, which costs no others.
+    servers that an earlier reading found an error in, which costs no others. ``as_written``: files count as they are,
+    also those that something confined may write, of which else counts what was accepted (A7).
     """
 
     path: Path
@@ -67,6 +77,8 @@ class Reading:
     text: str | None = field(default=None, repr=False)
     value: Mapping[str, Any] | None = field(default=None, repr=False)
     unusable: Mapping[str, UnusableServer] = field(default=EMPTY)
+    as_written: bool = False
+    accepted: AcceptedFiles | None = field(init=False)
     secrets: set[str] = field(default_factory=set[str])
     references: dict[tuple[PathKey, ...], tuple[str | Reference, ...]] = field(
         default_factory=dict[tuple[PathKey, ...], tuple[str | Reference, ...]]
@@ -74,10 +86,13 @@ class Reading:
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
 
+    def __post_init__(self) -> None:
+        self.accepted = None if self.as_written else accepted_files(known_as(self.path, in_code=self.value is not None))
+
     def without(self, unusable: Mapping[str, UnusableServer]) -> Reading:
         """Return a reading of the same files in which servers with an error are unavailable, or not there."""
         known = {**self.unusable, **unusable}
-        return Reading(path=self.path, env=self.env, text=self.text, value=self.value, unusable=known)
+        return replace(self, unusable=known, secrets=set(), references={}, problems=[], files=[])
 
     @property
     def folder(self) -> Path:
@@ -119,6 +134,7 @@ class Reading:
             client=client is not None,
             in_view=client.in_view if client else (),
             references=self.references,
+            variables=self._variables,
         )
         stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
         self.files += [env_file_of(text, self.folder) for text in stated]
@@ -165,9 +181,24 @@ class Reading:
         if self.value is not None and path == self.path:
             return mapping.compose(self.value, self.file)
         file = display_path(path)
-        text = self.text if self.text is not None and path == self.path else read_text(path, file=file)
+        text = self.text if self.text is not None and path == self.path else read_text(self._counting(path), file=file)
         self.files.append(path)
         return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)
+
+    def _counting(self, path: Path) -> Path:
+        """Return the file that counts: what was accepted of one that something confined may write (A7)."""
+        found = path if self.accepted is None else self.accepted.in_force(path, "text")
+        if found is None:
+            message = "may be written by what is confined, and was not accepted as it is."
+            raise fault(display_path(path), "file_waits", message, hint="`pegboard accept` shows what waits.")
+        return found
+
+    def _variables(self, path: Path) -> tuple[dict[str, str], str]:
+        """Return the variables of a file, and why there are none, or nothing."""
+        try:
+            return read_variables(self._counting(path))
+        except UnreadableError:
+            return {}, f"its envFile {path} was changed or made, and waits for a person. `pegboard accept` shows it."
 
     def _sheet(
         self,
@@ -212,7 +243,7 @@ class Reading:
         found: dict[str, WrittenLoadout] = {}
         beside, personal = self.folders()
         for folder in (beside, personal):
-            for path in _listed(folder):
+            for path in self._listed(folder):
                 if path.stem.casefold() in found:
                     continue
                 before = len(self.problems)
@@ -222,6 +253,11 @@ class Reading:
                 if folder == personal:
                     self.problems[before:] = [replace(p, severity="warning") for p in self.problems[before:]]
         return found
+
+    def _listed(self, folder: Path) -> list[Path]:
+        if self.accepted is not None and self.accepted.covers(folder / "any.yaml"):
+            return [path for path in self.accepted.listed(folder) if path.suffix in (".yaml", ".yml")]
+        return listed_loadouts(folder)
 
     def _loadout_file(self, path: Path) -> WrittenLoadout | None:
         try:
@@ -235,11 +271,14 @@ class Reading:
         return WrittenLoadout(loadout=loadout_of(path.stem, validated.section, validated), validated=validated, path=())
 
 
-def _listed(folder: Path) -> list[Path]:
+def listed_loadouts(folder: Path) -> list[Path]:
+    """Return the files of loadouts in a folder as it is, not more than a person writes."""
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+        with os.scandir(folder) as found:
+            names = [each.name for each in islice(found, _MOST_ENTRIES)]
     except OSError:
         return []
+    return [folder / name for name in sorted(names) if name.endswith((".yaml", ".yml"))]
 
 
 def _is_json(path: Path) -> bool:

@@ -50,7 +50,7 @@ _INTERPRETERS: Final = frozenset(
 """What runs a file of any name; a number behind it is its version."""
 _OF_SHELLS: Final = ("-c", "-lc", "-ec")
 """Options behind which a shell is given commands."""
-_NO_FILE: Final = (*_OF_SHELLS, "-m", "-e", "--eval", "-p", "--print")
+NO_FILE: Final = (*_OF_SHELLS, "-m", "-e", "--eval", "-p", "--print")
 """Options behind which an interpreter is given code or a module, and no file."""
 _PATH_LISTS: Final = ("PATH", "PYTHONPATH", "NODE_PATH")
 _OF_CODE: Final = re.compile(
@@ -71,6 +71,10 @@ _OF_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("compose", "docker-compose", "podman-compose"), _OF_COMPOSE),
 }
 """What a runner takes programs, packages and settings from, in the folder where it is started and above."""
+_BY_WHAT_IS_THERE: Final = ("node", "npx")
+"""Runners of which only what is there counts: one looks beside its script, the other is told where not to look."""
+_UV_TOOL: Final = ("tool", "run")
+"""A command of uv that takes nothing from a project."""
 _MOST_LINKS: Final = 100
 _SHEBANG: Final = 256
 
@@ -178,15 +182,17 @@ def _program(command: str, args: Sequence[str], base: str, env: Mapping[str, str
     if file := named or shutil.which(command, path=env.get("PATH")):
         yield from _file(file)
     folders = [base, *(os.path.join(base, each) for each in _values_of(args, _FOLDER_OPTIONS))]  # noqa: PTH118
-    runners = [_runner(command), *(word for word in args if word == "compose")]
+    runners = [runner_of(command), *(word for word in args if word == "compose")]
+    made = [each for each in runners if each not in _BY_WHAT_IS_THERE and tuple(args[:2]) != _UV_TOOL]
     for folder in dict.fromkeys(folders):
-        yield from (path for runner in runners for path in _of_runner(runner, folder))
+        yield from (path for each in runners for path in runner_files(each, folder, made=each in made))
         yield from _arguments(args, folder)
         yield from _interpreted((command, *args), folder)
         yield from _packages(runners[0], args, folder)
 
 
-def _runner(command: str) -> str:
+def runner_of(command: str) -> str:
+    """Return the name of a program, whatever its path and its ending."""
     return os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")  # noqa: PTH119
 
 
@@ -216,10 +222,19 @@ def _values_of(args: Sequence[str], options: Sequence[str]) -> Iterator[str]:
             yield value if sign else args[index + 1]
 
 
-def _value(text: str) -> str:
+def is_interpreter(word: str) -> bool:
+    """Return whether a program runs the first file behind it, whatever its name.
+
+    >>> is_interpreter("/usr/bin/python3.12"), is_interpreter("npx")
+    (True, False)
+    """
+    return runner_of(word).rstrip(".0123456789") in _INTERPRETERS
+
+
+def value_of(text: str) -> str:
     """Return an argument, or the value behind the name of an option.
 
-    >>> _value("--import=./hook.mjs"), _value("a=b")
+    >>> value_of("--import=./hook.mjs"), value_of("a=b")
     ('./hook.mjs', 'a=b')
     """
     option, _, value = text.partition("=")
@@ -229,15 +244,24 @@ def _value(text: str) -> str:
 def _interpreted(command: Sequence[str], folder: str) -> Iterator[str]:
     """Yield the first file behind an interpreter, whatever its name, and those of the interpreter's own options."""
     for index, word in enumerate(command):
-        if _runner(word).rstrip(".0123456789") in _INTERPRETERS:
+        if is_interpreter(word):
             for text in command[index + 1 :]:
-                path = os.path.join(folder, os.path.expanduser(_value(text)))  # noqa: PTH111, PTH118
-                if text in _NO_FILE:
+                path = os.path.join(folder, os.path.expanduser(value_of(text)))  # noqa: PTH111, PTH118
+                if text in NO_FILE:
+                    yield from _beside_code(runner_of(word), text, command[index + 1 :], folder)
                     break
                 if os.path.isfile(path):  # noqa: PTH113
                     yield from _file(path)
-                    if _value(text) == text:
+                    if value_of(text) == text:
                         break
+
+
+def _beside_code(runner: str, option: str, words: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield where code that is given in a word looks for modules first: the folder where it is started."""
+    if option == "-c" and runner.startswith(("python", "pypy")) and not {"-I", "-P"} & {*words}:
+        yield os.path.join(folder, ANY)  # noqa: PTH118
+    elif runner.startswith("node"):
+        yield os.path.join(folder, "node_modules")  # noqa: PTH118
 
 
 def _packages(runner: str, args: Sequence[str], folder: str) -> Iterator[str]:
@@ -257,11 +281,15 @@ def _packages(runner: str, args: Sequence[str], folder: str) -> Iterator[str]:
             yield path
 
 
-def _of_runner(runner: str, folder: str) -> Iterator[str]:
+def runner_files(runner: str, folder: str, *, made: bool = False) -> Iterator[str]:
+    """Yield what a runner takes programs, packages and settings from, in a folder and above: what is there of that.
+
+    With ``made`` also what is not there yet.
+    """
     names = _OF_RUNNERS.get(runner, ())
     home = Path.home()
     for top in (Path(folder), *Path(folder).parents) if names else ():
-        yield from (str(top / name) for name in names if os.path.lexists(top / name))
+        yield from (str(top / name) for name in names if made or os.path.lexists(top / name))
         if top == home:
             return
 
@@ -270,7 +298,7 @@ def _arguments(args: Sequence[str], folder: str) -> Iterator[str]:
     """Yield the scripts, modules and folders of code among arguments, as they are found from a folder."""
     before = ""
     for text in args:
-        path = os.path.join(folder, os.path.expanduser(_value(text)))  # noqa: PTH111, PTH118
+        path = os.path.join(folder, os.path.expanduser(value_of(text)))  # noqa: PTH111, PTH118
         if before == "-m":
             yield os.path.join(folder, ANY)  # noqa: PTH118 - Python looks there first
             yield from _python(folder, [text.partition(".")[0]])

@@ -159,6 +159,12 @@ class LazyHooks:
         self._elsewhere = elsewhere
         self._made: Any = None
 
+    def look_in(self, folder: Path) -> None:
+        """Look for functions in another folder from now on; what was imported from the one before is removed."""
+        if str(folder) != self._folder:
+            self.close()
+            self._folder, self._made = str(folder), None
+
     def _hooks(self) -> HookRunner:
         if self._made is None:
             self._made = import_module("pegboard.sources.python").Hooks(self._folder)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import glob
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 _MOST_MODULES: Final = 500
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""CPython 3.11 counts the depth of trees in one place for all threads, and fails where two of them build one."""
 _COMPILED: Final = frozenset({".py", ".pyi", ".so", ".pyd"})
 
 
@@ -46,7 +49,9 @@ def _files_of(place: Path) -> Iterator[Path]:
 def _imports(file: Path) -> Iterator[str]:
     """Yield the first names of the modules that a file imports; none of one that cannot be read."""
     try:
-        tree = ast.parse(file.read_bytes())
+        text = file.read_bytes()
+        with _ONE_AT_A_TIME:
+            tree = ast.parse(text)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):

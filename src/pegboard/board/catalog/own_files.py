@@ -41,6 +41,7 @@ _TEXTS: Final[Mapping[OwnKind, str]] = {
     "cache": "what Pegboard keeps for its next start",
     "state": "what Pegboard keeps of this user",
     "client": "the configuration of an MCP client",
+    "settings": "what this user configures for every project",
 }
 
 

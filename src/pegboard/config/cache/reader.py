@@ -16,9 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from pegboard.config.accepted_files import accepted_files
 from pegboard.config.cache.configuration_json import decoded
 from pegboard.config.cache.origin import Origin
 from pegboard.config.schema.configuration import Configuration
+from pegboard.errors import StoreError
 from pegboard.support import user_folders
 
 FOLDER: Final = "configurations"
@@ -29,8 +31,10 @@ MOST: Final = 32
 def read(path: Path, env: Mapping[str, str]) -> Configuration | None:
     """Return the configuration that was compiled from exactly what is there now, or None."""
     try:
+        if accepted_files(path) is not None:  # what counts is not what lies there
+            return None
         return restored(load(cache_file(path)), env)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, StoreError):
         return None
 
 

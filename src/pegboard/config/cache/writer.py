@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pegboard.config.accepted_files import accepted_files
 from pegboard.config.cache.configuration_json import NotCacheableError, encoded
 from pegboard.config.cache.origin import origin_of
 from pegboard.config.cache.reader import Lookups, Marked, cache_file, restored, save
@@ -32,6 +33,8 @@ def write(path: Path, env: Mapping[str, str], compiled: Compile) -> bool:
     """
     kept = False
     try:
+        if accepted_files(path) is not None:  # what counts is not what lies there
+            raise NotCacheableError("files")
         content = _content(path, env, compiled)
         if content is not None:
             save(cache_file(path), content)

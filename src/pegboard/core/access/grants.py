@@ -15,6 +15,8 @@ GrantKey = tuple[str, ...]
 """Where something is granted or denied: ``("agents", "assistant", "tools", "shell")``."""
 RELOAD: Final[GrantKey] = ("reload",)
 """Where it stands what becomes of an edit."""
+FILES: Final = "files"
+"""The first part of the name of a change of a file that something confined may write (A7)."""
 _LONGEST: Final = 200
 _BASES: Final = frozenset({"agents", "toolkits", "plugins", "tokens"})
 """What has an entry of its own as long as it is there."""
@@ -49,7 +51,9 @@ class GrantChange:
 
     @property
     def name(self) -> str:
-        """Return where it stands, dotted."""
+        """Return where it stands, dotted; of a file its path."""
+        if self.key[0] == FILES:
+            return self.key[-1]
         return ".".join(part.replace(".", "․") for part in self.key)
 
     @property
@@ -58,6 +62,8 @@ class GrantChange:
         return self.key[1] if self.key[0] == "agents" else ""
 
     def __str__(self) -> str:
+        if self.key[0] == FILES:
+            return f"{self.key[-1]}: {'new' if self.before is None else 'gone' if self.after is None else 'changed'}"
         return f"{self.name}: {_shown(self.before)} → {_shown(self.after)}"
 
 

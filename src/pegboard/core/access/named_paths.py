@@ -15,10 +15,12 @@ from typing import Any, Final, Literal, cast
 from pegboard.core.access.guards import decoded
 from pegboard.core.model.tools import EMPTY, JsonObject
 
-OwnKind = Literal["configuration", "loadout", "env file", "code", "store", "cache", "state", "client"]
+OwnKind = Literal["configuration", "loadout", "env file", "code", "store", "cache", "state", "client", "settings"]
 """What a path of Pegboard's own is for."""
 SECRET: Final[frozenset[OwnKind]] = frozenset({"env file", "store", "state"})
 """What no tool reads either: state, keys and secrets."""
+UNCOUNTED: Final[frozenset[OwnKind]] = frozenset({"store", "cache", "state", "settings"})
+"""What is Pegboard's own and counts as it is: nothing that is confined may write a folder that has any (A7)."""
 _LONGEST: Final = 4096
 """How many characters a path may have."""
 _DEEPEST: Final = 100

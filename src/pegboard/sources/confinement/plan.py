@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from pegboard.core.access.named_paths import OwnPaths, folded
+from pegboard.core.access.named_paths import UNCOUNTED, OwnPaths, folded
 from pegboard.core.model.specs import OWN_FOLDER, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement.policy import ConfinementPolicy
@@ -15,6 +15,7 @@ from pegboard.sources.confinement.policy import ConfinementPolicy
 Kind = Literal["file", "folder", "link"]
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _MOST_ENTRIES: Final = 20_000
+_KEPT: Final = {"store": "the store", "cache": "the cache", "state": "the state", "settings": "the settings"}
 
 
 class Disk(Protocol):
@@ -73,7 +74,7 @@ class _Grants:
         kind = self.own.kind(path)
         if kind is not None and kind != "code":
             return
-        if not self._parts(path):
+        if not self._parts(path, writing=writing):
             (self.write if writing and kind is None else self.read)[path] = None
             return
         self.list_only[path] = None
@@ -88,12 +89,15 @@ class _Grants:
     def _is_withheld(self, path: str) -> bool:
         return any(path == each or path.startswith(f"{each}/") for each in self.subject.withheld)
 
-    def _parts(self, path: str) -> bool:
-        """Return whether what lies below a path has to be looked at one by one."""
+    def _parts(self, path: str, *, writing: bool) -> bool:
+        """Return whether what lies below a path has to be looked at one by one.
+
+        What of a project counts by what was accepted may be written with all that is beside it.
+        """
         below = f"{path.rstrip('/')}/"
         if path == self.subject.home or any(each.startswith(below) for each in self.subject.withheld):
             return True
-        return next(self.own.below(path), None) is not None
+        return any(not writing or kind in UNCOUNTED for _, kind in self.own.below(path))
 
 
 def plan(
@@ -113,6 +117,7 @@ def plan(
         for path in paths:
             _refuse_own_links(_absolute(path, subject), section, writes, subject, disk)
     for path in writes:
+        _refuse_uncounted(path, subject, own)
         grants.grant(path, writing=True)
     grants.list_only.update(dict.fromkeys(_existing(subject.lists, disk)))
     for path in (*reads, *_existing((*system, *subject.reads), disk)):
@@ -162,6 +167,19 @@ def _stated(path: str, key: str, subject: ConfinedPlugin, disk: Disk, own: OwnPa
             f"{where} names {stated!r}, which is Pegboard's own", hint="Nothing that is confined gets that: remove it."
         )
     return found
+
+
+def _refuse_uncounted(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None:
+    """Refuse a folder to write that holds what counts as it is: a store, a cache, what this user configures."""
+    if f"{subject.home}/".startswith(f"{path.rstrip('/')}/") and subject.home:
+        return  # of that the entries are granted one by one
+    for rest, kind in own.below(path):
+        if kind in UNCOUNTED:
+            raise ToolUnavailableError(
+                f"it may write {path!r}, and {posixpath.join(path, rest)!r} in it is {_KEPT[kind]} of Pegboard",
+                hint="Without `store:` it lies in your state folder. Else name what it may write without that: "
+                "`confine: {write: [sub/folder]}`.",
+            )
 
 
 def _refuse_started(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None:

@@ -52,7 +52,7 @@ class ConfinementPolicy:
 
         packed = f"z:{binascii.b2a_base64(zlib.compress(text.encode()), newline=False).decode()}"
         if len(packed) > _LONGEST:
-            folders = ", ".join(self.split_folders)
+            folders = ", ".join(self.split_folders or self.list_only)
             raise ToolUnavailableError(
                 f"it cannot be confined: too much lies in {folders} beside Pegboard's own files",
                 hint="Name the folders that it needs under `confine: {write: [...]}`.",
