@@ -64,10 +64,11 @@ class SteadyClient(threading.Thread):
         while not self.ending.is_set():
             command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", str(self.config)]
             pipe = subprocess.PIPE
-            with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=self.env) as self.process:
-                with suppress(OSError, EOFError):
-                    self._converse(self.process)
-                self.process.kill()
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=self.env)
+            with suppress(OSError, EOFError):
+                self._converse(self.process)
+            self.process.kill()
+            self.process.wait()
 
     def _converse(self, process: subprocess.Popen[bytes]) -> None:
         about = {"name": f"client{self.number}", "version": "1"}

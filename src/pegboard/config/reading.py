@@ -22,10 +22,11 @@ from pegboard.config.documents.document import (
     UnreadableError,
     display_path,
     fault,
+    is_list,
     is_mapping,
     read_text,
 )
-from pegboard.config.documents.expansion import Expansion, MissingValue, read_variables
+from pegboard.config.documents.expansion import ROOT, Expansion, MissingValue, read_variables
 from pegboard.config.location import Machine
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema import mcp_json
@@ -121,6 +122,8 @@ class Reading:
             self.problems += [*client.problems, *_unavailable(client)]
         if self.unusable:
             value = self._usable(value, unavailable)
+        if user_folders.is_of_user(self.folder):
+            value = with_roots(value)
         also = self._client_variables() if client else None
         validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
         self.problems += validated.problems
@@ -269,6 +272,26 @@ class Reading:
         validated = self._sheet(LoadoutSection, document, document.value)
         self.problems += validated.problems
         return WrittenLoadout(loadout=loadout_of(path.stem, validated.section, validated), validated=validated, path=())
+
+
+def with_roots(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the user's own configuration with servers that work in the folder of a client where an argument says so.
+
+    >>> with_roots({"servers": {"files": {"command": "files", "args": ["."]}}})["servers"]["files"]["cwd"]
+    '${root}'
+    """
+    servers = value.get("servers")
+    if not is_mapping(servers):
+        return dict(value)
+    return {**value, "servers": {name: _with_root(server) for name, server in servers.items()}}
+
+
+def _with_root(server: Any) -> Any:
+    args = server.get("args") if is_mapping(server) else None
+    if not is_list(args) or "cwd" in server or "command" not in server:
+        return server
+    relative = (isinstance(text, str) and (text in (".", "..") or text.startswith(("./", "../"))) for text in args)
+    return {**server, "cwd": f"${{{ROOT}}}"} if any(relative) else server
 
 
 def listed_loadouts(folder: Path) -> list[Path]:

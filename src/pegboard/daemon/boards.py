@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.config.cache.reader import Lookups
+from pegboard.config.documents.expansion import ROOT
 from pegboard.core.model.specs import ServerSpec
 from pegboard.served_board import ServedBoard
 from pegboard.support.user_folders import is_of_user
@@ -46,7 +47,7 @@ class OpenBoard:
     def __init__(self, path: Path | None, folder: str, env: Mapping[str, str], *, named: bool, fast_path: bool) -> None:
         self.path, self.folder, self.fast_path = path, folder, fast_path
         self.named = named
-        self.env = Lookups(env)
+        self.env = Lookups({**env, ROOT: folder})
         self.notes: dict[object, Note] = {}
         self.served: ServedBoard | None = None
         self.users = 0
@@ -59,9 +60,10 @@ class OpenBoard:
         same = self.path == path and self.named == _is_named(front) and self.fast_path == fast_path
         return same and (path is not None or self.folder == front.cwd) and not self.close.is_set()
 
-    def names_equal_variables(self, env: Mapping[str, str]) -> bool:
-        """Return whether the variables that the configuration names have the values of another environment."""
-        return all(self.env.given(name) == env.get(name) for name in self.env.names)
+    def names_equal_variables(self, front: Front) -> bool:
+        """Return whether the variables that the configuration names have the same values for a client."""
+        theirs = {**front.env, ROOT: front.cwd}
+        return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
 
     def note(self, text: str) -> None:
         """Show a text to the people in front of every client of the board, and in the log."""
@@ -120,7 +122,7 @@ class Boards:
         for known in tuple(self.open):
             if known.is_of(path, front, fast_path=fast_path):
                 await asyncio.wait({known.opened})  # which variables it names shows when it is read
-                if known in self.open and known.names_equal_variables(front.env):
+                if known in self.open and known.names_equal_variables(front):
                     return known
         found = OpenBoard(path, front.cwd, front.env, named=_is_named(front), fast_path=fast_path)
         self.open.append(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import stat
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from pegboard.core.model.references import Reference, reference
 
 REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 """A reference in a text, whatever it refers to; ``$${`` begins none."""
+ROOT: Final = "root"
+"""The name that stands for the folder of the client; without one it is the current folder."""
 _EACH_KIND: Final = re.compile(
     r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{input:([^}]*)\}"
     r"|\$\{(?!env:)([A-Za-z][\w-]*):([^}]*)\}|\$\{"
@@ -97,6 +100,8 @@ class Expansion:
                 )
             )
             return found[0]
+        if name == ROOT:
+            return self.env.get(ROOT) or os.getcwd()  # noqa: PTH109
         value = self.env.get(name)
         if default is not None and not value:
             return default

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pegboard.core.access.conversational import keeps_conversation
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.model.specs import Instance, PluginSpec, ServerSpec
 
@@ -110,6 +111,8 @@ def _own_instance(spec: PluginSpec, user: PoolUser) -> Instance:
         return "all"
     if not isinstance(spec, ServerSpec):
         return "principal"
+    if user.client and keeps_conversation(spec):
+        return "client"
     return "principal" if spec.command is not None and user.principal != LOCAL else "all"
 
 
