@@ -49,6 +49,8 @@ FITTING = {
     "test": "0",
     "grant": "needed",
     "right": "see",
+    "one": "mailer",
+    "two": "deskless",
     "days": "7",
     "since": "2026-11-22T00:00:00+00:00",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -134,6 +134,44 @@ class UnstoredUses:
         return info, tool
 
 
+class ConnectedClient(NamedTuple):
+    """A client that was heard of: whose it is, with which agent, what it calls itself, and its newest session."""
+
+    principal: str
+    agent: str
+    name: str
+    version: str
+    session: str
+    first_at: float
+    last_at: float
+    requests: int
+
+
+MOST_CLIENTS: Final = 1_000
+"""How many clients are known; the one not heard of for longest gives way."""
+
+
+class ConnectedClients:
+    """The clients that reached this process, by principal, agent, name and version."""
+
+    def __init__(self, most: int = MOST_CLIENTS) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[str, str, str, str], ConnectedClient] = OrderedDict()
+
+    def __iter__(self) -> Iterator[ConnectedClient]:
+        """Iterate over them, the one heard of last first."""
+        return reversed(tuple(self._known.values()))
+
+    def note(self, key: SessionKey, name: str, version: str, at: float) -> None:
+        """Note a request of a client in a session, in seconds since the epoch."""
+        identity = key.principal, key.agent, name, version
+        known = self._known.pop(identity, None)
+        first, requests = (known.first_at, known.requests) if known is not None else (at, 0)
+        self._known[identity] = ConnectedClient(*identity, key.session, first, at, requests + 1)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+
 _MOST_UNKEPT: Final = 256
 
 
@@ -187,6 +225,7 @@ class Services:
     own_files: OwnFilesGuard
     delegation: Delegation
     live: LiveSessions
+    clients: ConnectedClients = field(default_factory=ConnectedClients)
     awaiting_login: CallsAwaitingLogin = field(default_factory=CallsAwaitingLogin)
     login_addresses: LoginAddresses = field(default_factory=LoginAddresses)
     unstored_uses: UnstoredUses = field(default_factory=UnstoredUses)

@@ -29,6 +29,7 @@ from pegboard.console.pages import (
     servers_page,
     sessions_page,
     switch_page,
+    tools_page,
     try_page,
 )
 from pegboard.errors import UsageError
@@ -72,5 +73,6 @@ PAGES: Final = (
     *servers_page.PAGES,
     *sessions_page.PAGES,
     *switch_page.PAGES,
+    *tools_page.PAGES,
     *try_page.PAGES,
 )

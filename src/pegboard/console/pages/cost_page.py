@@ -12,9 +12,11 @@ from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
 from pegboard.operators.bill import BillQuery, BillUnit
+from pegboard.operators.tool_figures import FigureUnit, tool_figures
 
 ROWS: Final = 100
 UNITS: Final = get_args(BillUnit)
+PARTS: Final = get_args(FigureUnit)
 PERIODS: Final = (1, 7, 30, 90, 400)
 """How many days back a bill goes, today among them."""
 _STEP_HOURS: Final = {1: 1, 7: 6}
@@ -25,6 +27,8 @@ FRESH: Final = 10.0
 async def cost_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the bill by agent, principal, session or day."""
     given = visit.request.query_params
+    if given.get("by") in PARTS:
+        return await _parts(context, visit, given["by"])
     unit = _unit(given.get("by", "agent"))
     agent, principal = visit.given("agent"), visit.given("principal")
     if agent:
@@ -51,11 +55,36 @@ async def cost_page(context: Context, visit: OperatorRequest) -> Response:
         narrowed=narrowed,
         days=days,
         periods=PERIODS,
-        units=UNITS,
+        units=(*UNITS, *PARTS),
         since=since,
         most=max((row.tokens + row.arguments + row.results + max(row.saved, 0) for row in bill.rows), default=0),
         here=query("/console/cost", by=unit, days=days, **narrowed),
     )
+
+
+async def _parts(context: Context, visit: OperatorRequest, by: str) -> Response:
+    """Show what toolkits, servers or tools came to."""
+    unit, days = _part(by), _days(visit.request.query_params.get("days", ""))
+    found = await tool_figures(context.services, unit, days=days, agents=visit.operator.agents)
+    return context.templates.page(
+        "cost_parts.html",
+        visit,
+        rows=found[:ROWS],
+        others=max(0, len(found) - ROWS),
+        by=unit,
+        units=(*UNITS, *PARTS),
+        days=days,
+        periods=PERIODS,
+        here=query("/console/cost", by=unit, days=days),
+    )
+
+
+def _part(text: str) -> FigureUnit:
+    match text:
+        case "toolkit" | "server":
+            return text
+        case _:
+            return "tool"
 
 
 def _unit(text: str) -> BillUnit:
@@ -63,7 +92,9 @@ def _unit(text: str) -> BillUnit:
         case "day" | "agent" | "principal" | "session":
             return text
         case _:
-            raise UsageError("A bill is by day, agent, principal or session.", hint="Choose one of the four.")
+            raise UsageError(
+                "A bill is by one of those that there are.", hint=f"Choose one of {', '.join((*UNITS, *PARTS))}."
+            )
 
 
 def _days(text: str) -> int:

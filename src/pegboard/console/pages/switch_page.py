@@ -16,8 +16,8 @@ from pegboard.console.templating import query
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.agent_figures import agent_figures, compare_agents
 from pegboard.operators.switches import GroupKind, pauses_by_agent
-from pegboard.operators.usage import PERIODS, UsageQuery
 
 PAGE: Final = 50
 MEMBERS: Final = 100
@@ -36,16 +36,21 @@ async def agents_page(context: Context, visit: OperatorRequest) -> Response:
     paused = {
         visit.names.shown(name) for name, pauses in (await pauses_by_agent(context.services)).items() if pauses.agent
     }
-    wanted = UsageQuery(seconds=PERIODS["week"], agents=visit.operator.agents, limit=len(seen) or 1)
-    usage = await context.subjects.usage.usage(wanted)
-    return context.templates.page(
-        "agents.html",
-        visit,
-        agents=seen,
-        paused=paused,
-        usage={row.name: row for row in usage.agents},
-        priced=bool(usage.money),
-    )
+    figures = {
+        one.agent: one for one in await agent_figures(context.services, [one.name for one in context.agents(visit)])
+    }
+    return context.templates.page("agents.html", visit, agents=seen, paused=paused, figures=figures)
+
+
+async def compare_page(context: Context, visit: OperatorRequest) -> Response:
+    """Show two agents beside each other."""
+    agents = context.agents(visit)
+    given = [visit.given(name) for name in ("one", "two")]
+    chosen = [context.agent(visit, name) for name in given if name]
+    found = await compare_agents(context.services, *chosen) if len(chosen) == len(given) else None
+    shown = [visit.names.shown(agent.name) for agent in agents]
+    typed = [visit.names.shown(name) for name in given]
+    return context.templates.page("compare.html", visit, found=found, agents=shown, one=typed[0], two=typed[1])
 
 
 async def agent_page(context: Context, visit: OperatorRequest) -> Response:
@@ -151,6 +156,7 @@ def _own_address(address: str, agent: str) -> str:
 
 
 PAGES: Final = (
+    Page("/console/agents/compare", compare_page),
     Page("/console/agents", agents_page),
     Page("/console/agent", agent_page),
     Page(_MEMBERS, members_page),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from pegboard.board.session_info import open_sub_app
@@ -25,7 +26,13 @@ class SessionPool:
 
     def known(self, caller: Caller, session_id: str, *, modern: bool) -> Session | None:
         """Return what :meth:`get` would, where it is kept here; else None."""
-        return self._sessions.get(_key(caller, session_id, modern=modern))
+        session = self._sessions.get(_key(caller, session_id, modern=modern))
+        if session is not None:
+            self._note(caller, session)
+        return session
+
+    def _note(self, caller: Caller, session: Session) -> None:
+        self._board.services.clients.note(session.key, caller.declared, caller.version, time.time())
 
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era.
@@ -46,6 +53,7 @@ class SessionPool:
                 client=caller.client,
             )
             await begin_client_session(self._board, session, caller)
+        self._note(caller, session)
         return session
 
     def clear(self) -> None:

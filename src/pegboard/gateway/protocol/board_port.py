@@ -89,7 +89,7 @@ class Caller:
     ``sub_app`` is what the URL or the command opens besides (T9). ``draws_ui`` is whether the client has declared that
     it draws the user interfaces of tools (G4). ``client`` names a connection that one client alone has, "" is none
     (G9). ``folder`` is the digest of the folder in which the client has started this process, for requests
-    over stdio alone (G1). ``declared`` is the name that the client gives itself.
+    over stdio alone (G1). ``declared`` is the name that the client gives itself, ``version`` its version.
     """
 
     agent: str
@@ -101,6 +101,7 @@ class Caller:
     client: str = ""
     folder: str = ""
     declared: str = ""
+    version: str = ""
 
     @property
     def usual_session(self) -> str:

@@ -61,7 +61,8 @@ def on_connection(caller: Caller, connection: Connection | None) -> Caller:
     """Return a caller with what the client of its connection, if it has one, declared in the handshake."""
     params = connection.client_params if connection is not None else None
     if params is not None:
-        caller = replace(caller, declared=declared_name(params.client_info.name))
+        known = params.client_info
+        caller = replace(caller, declared=declared_name(known.name), version=declared_name(known.version))
     declared = connection.client_capabilities if connection is not None else None
     if declared is None or not declared.extensions:
         return caller
@@ -72,7 +73,8 @@ def with_client(caller: Caller, declared: object) -> Caller:
     """Return a caller with the name that its client gives itself, as it stands on the wire."""
     if not isinstance(declared, Mapping):
         return caller
-    return replace(caller, declared=declared_name(cast("Mapping[str, Any]", declared).get("name")))
+    known = cast("Mapping[str, Any]", declared)
+    return replace(caller, declared=declared_name(known.get("name")), version=declared_name(known.get("version")))
 
 
 def host_of(caller: Caller, *, modern: bool) -> Host:
