@@ -245,7 +245,7 @@ async def test_a_cursor_on_one_curve_shows_the_values_of_all(browser: Browser, c
 
 
 async def test_the_screenshot_of_the_start_page(browser: Browser, config: Path, screenshots: Path) -> None:
-    async with running(config) as console, opened(browser, console.origin, width=1200, height=1000) as page:
+    async with running(config) as console, opened(browser, console.origin, width=1_440, height=900) as page:
         past(console.board)
         await work(console.board)
         session = await console.board.session(agent="assistant", session_id="s")
@@ -253,7 +253,7 @@ async def test_the_screenshot_of_the_start_page(browser: Browser, config: Path, 
         await console.sign_in(page)
         await page.goto("/console?period=day")
         await expect(page.locator("#attention li")).not_to_have_count(0)
-        await shot(page, screenshots / "overview.png", whole=True)
+        await shot(page, screenshots / "overview.png")
         assert (screenshots / "overview.png").is_file()
 
 

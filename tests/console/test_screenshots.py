@@ -1,4 +1,4 @@
-"""The screenshots of docs/console.md of one call, the matrix, the palette, the bill and a tool on trial."""
+"""The screenshots of docs/console.md of one call, the access of agents, the palette, the cost and a tool on trial."""
 
 import time
 from pathlib import Path
@@ -75,9 +75,9 @@ async def test_the_screenshots_of_single_pages(browser: Browser, config: Path, s
         call = await act(console.board)
         await console.sign_in(page)
         for name, address, words in (
-            ("matrix", "/console/access", "Off for everyone"),
+            ("access", "/console/access", "Off for everyone"),
             ("call", f"/console/call?id={call}", "minutes of the weekly review"),
-            ("bill", "/console/cost", "USD"),
+            ("cost", "/console/cost", "USD"),
             ("try", "/console/try?agent=reviewer&tool=mail__send_message", "subject"),
         ):
             await page.goto(address)

@@ -185,13 +185,14 @@ def short(value: float | None) -> str:
     return f"{value / 1e6:,.1f} M" if abs(value) >= 1e6 else f"{value / 1e3:,.0f} k"
 
 
-def day(value: date) -> str:
+def day(value: str) -> str:
     """Return a day for people.
 
-    >>> day(date(2026, 11, 27))
+    >>> day("2026-11-27")
     'Fri 27 Nov'
     """
-    return f"{value:%a} {value.day} {value:%b}"
+    found = date.fromisoformat(value)
+    return f"{found:%a} {found.day} {found:%b}"
 
 
 def share(part: float, whole: float) -> str:

@@ -64,7 +64,6 @@
       height: 150,
       padding: [8, 8, 0, 0],
       cursor: { sync: { key: "pegboard" }, y: false, points: { size: 6 } },
-      legend: { markers: { width: 8 } },
       scales: { y: logarithmic
         ? { distr: 3, range: (_, low, high) => (low === null || low === undefined ? [1, 1000] : [10 ** Math.floor(Math.log10(low)), 10 ** Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1)]) }
         : { range: (_, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
