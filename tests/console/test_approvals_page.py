@@ -280,7 +280,7 @@ async def test_hostile_texts_do_nothing_and_nothing_is_cut(browser: Browser, con
         assert await findings(page, axe_core) == []
         async for look in looks(page):
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), look
-        await found.get_by_role("link", name="All of it").click()
+        await found.get_by_role("link", name="Details").click()
         await expect(page.locator("pre")).to_contain_text(long)
         assert await findings(page, axe_core) == []
         async for look in looks(page):

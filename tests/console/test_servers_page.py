@@ -180,7 +180,7 @@ async def test_only_operators_of_every_agent_see_servers(config: Path) -> None:
     config.write_text(config.read_text() + TOKENS)  # noqa: ASYNC240
     async with Pegboard.open(config) as board, serving(board) as (app, _):
         async with program(app, "bob-bob-bob-bob-bob-bob") as bob:
-            for address in ("servers", "servers/plugins", "server?name=git", "server/log?name=git", "configuration"):
+            for address in ("servers", "servers/plugins", "server?name=git", "server/log?name=git", "settings"):
                 assert (await bob.client.get(f"/console/{address}")).status_code == 403
             assert (await bob.client.post("/console/server/restart", data={"name": "git"})).status_code == 403
         async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
