@@ -111,6 +111,8 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/session/sent": (of("/console/session/sent", **session, step=1),),
         "/console/session/delete": (of("/console/session/delete", **session),),
         "/console/sessions": ("/console/sessions",),
+        "/console/history": ("/console/history", of("/console/history", days=1)),
+        "/console/people": ("/console/people",),
         "/console/settings": ("/console/settings",),
         explain: (
             of(explain, q="invoice"),
@@ -152,6 +154,7 @@ NO_PAGES = {
     "/console/edit/proposal",
     "/console/servers/add/draft",
     "/console/server/log",
+    "/console/history/version",
     "/console/session/suggestions",
 }
 """Parts of other pages, files, the stream, and what follows a form, which the tests of edits look at."""
