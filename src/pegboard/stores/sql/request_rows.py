@@ -6,7 +6,7 @@ A call takes a third of what it took with its names in its own row, and is writt
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from operator import attrgetter
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
 from pegboard.stores.sql.cleaning import Cleaning, OldRequests
-from pegboard.stores.sql.database import EPOCH, Database, Transaction, insert, key_of, microseconds
+from pegboard.stores.sql.database import EPOCH, Database, Transaction, insert, key_of, microseconds, one_of
 
 SESSION: Final = ("principal", "agent", "session")
 NAMES: Final = ("kind", "subject", "decision", "outcome", "by")
@@ -27,6 +27,7 @@ _ID_OF: Final = "(SELECT id FROM main.{} WHERE key = ?)"
 _INTO: Final = f"INSERT INTO main.request ({', '.join((*_OWN, 'of_session', 'of_names'))})"
 _CELLS: Final = ", ".join("?" * len(_OWN))
 ADD: Final = f"{_INTO} VALUES ({_CELLS}, {_ID_OF.format('request_session')}, {_ID_OF.format('request_names')})"
+ADD_NUMBERED: Final = f"{_INTO} VALUES ({_CELLS}, ?, ?)"
 ADD_IF_KNOWN: Final = (
     f"{_INTO} SELECT {_CELLS}, s.id, n.id FROM main.request_session AS s, main.request_names AS n"  # noqa: S608
     " WHERE s.key = ? AND n.key = ?"
@@ -167,9 +168,30 @@ class PendingRecords:
         if self._tries_few and len(rows) <= _FEW:
             while done < len(rows) and await transaction.changed(ADD_IF_KNOWN, *rows[done]):
                 done += 1
-        if done < len(rows):
-            sessions = {row[-2]: record for row, (record, _, _) in zip(rows[done:], taken[done:], strict=True)}
-            names = {row[-1]: record for row, (record, _, _) in zip(rows[done:], taken[done:], strict=True)}
-            await transaction.many(ADD_SESSION, [(key, *_session_of(record)) for key, record in sessions.items()])
-            await transaction.many(ADD_NAMES, [(key, *_names_of(record)) for key, record in names.items()])
-            await transaction.many(ADD, rows[done:])
+        rows, taken = rows[done:], taken[done:]
+        if not rows:
+            return
+        sessions = {row[-2]: _session_of(record) for row, (record, _, _) in zip(rows, taken, strict=True)}
+        names = {row[-1]: _names_of(record) for row, (record, _, _) in zip(rows, taken, strict=True)}
+        if self._tries_few:  # then each is looked for once, not for each of its records
+            of_session = await _numbers(transaction, "request_session", ADD_SESSION, sessions)
+            of_names = await _numbers(transaction, "request_names", ADD_NAMES, names)
+            numbered = [(*row[:-2], of_session[row[-2]], of_names[row[-1]]) for row in rows]
+            await transaction.many(ADD_NUMBERED, numbered)
+            return
+        await transaction.many(ADD_SESSION, [(key, *row) for key, row in sessions.items()])
+        await transaction.many(ADD_NAMES, [(key, *row) for key, row in names.items()])
+        await transaction.many(ADD, rows)
+
+
+async def _numbers(
+    transaction: Transaction, table: str, add: str, rows: Mapping[bytes, tuple[str, ...]]
+) -> Mapping[bytes, int]:
+    """Return the numbers of rows by their keys; rows that are missing are added."""
+    condition, keys = one_of("key", rows)
+    query = f"SELECT key, id FROM main.{table} WHERE {condition}"  # noqa: S608 - a constant
+    found = dict(await transaction.rows(query, *keys))
+    if len(found) < len(rows):
+        await transaction.many(add, [(key, *row) for key, row in rows.items() if key not in found])
+        found = dict(await transaction.rows(query, *keys))
+    return found
