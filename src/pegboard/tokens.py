@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 from pegboard.support import user_folders
+from pegboard.support.tasks import call_later_detached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,7 @@ class OfflineTokenCounter:
             self._timer.cancel()
             self._timer = None
         with suppress(RuntimeError):
-            self._timer = asyncio.get_running_loop().call_later(IDLE, self.rest)
+            self._timer = call_later_detached(IDLE, self.rest)
 
     def rest(self) -> None:
         """Write the counts to ``memory``, and drop the vocabulary."""

@@ -21,12 +21,13 @@ from agno_driver import ScriptedModel as AgnoModel
 from framework_drivers import Answer, Script, Step, call
 from framework_tools import RAN
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_driver import ScriptedChat, message_of
 from langchain_driver import carried as langchain_carried
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from openai_agents_driver import ModelStep, ScriptedModel, assistant_message, carried, made
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
@@ -408,6 +409,54 @@ async def test_a_run_that_is_over_holds_nothing(name: str, session: Session, str
         run, _ = begin(framework, agent, *steps, stream=stream)
         await run
         del run
+    gc.collect()
+    assert [one for one in gc.get_objects() if isinstance(one, OwnedRun) and id(one) not in before] == []
+
+
+class Ends(AgentMiddleware[Any, Any, Any]):
+    @hook_config(can_jump_to=["end"])
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {"jump_to": "end"}
+
+
+class Holds(AgentMiddleware[Any, Any, Any]):
+    def after_model(self, state: Any, runtime: Any) -> None:
+        interrupt("Wait.")
+
+
+class Raises(AgentMiddleware[Any, Any, Any]):
+    def after_model(self, state: Any, runtime: Any) -> None:
+        raise ConnectionError("no line")
+
+
+class RaisesWithin(AgentMiddleware[Any, Any, Any]):
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        await handler(request)
+        raise ConnectionError("no line")
+
+
+@pytest.mark.parametrize("other", [Ends, Holds, Raises, RaisesWithin])
+@pytest.mark.parametrize("behind", [True, False], ids=["behind ours", "before ours"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_that_another_middleware_ends_or_holds_is_over_for_other_threads(
+    session: Session, other: type[AgentMiddleware[Any, Any, Any]], behind: bool, stream: bool
+) -> None:
+    """S6: nothing that was begun within it holds it: objects of plugins, records to write, timers."""
+    framework, ours = FRAMEWORKS["langchain"], LangChainTools(session)
+    middleware = [ours, other()] if behind else [other(), ours]
+    ends = create_agent(OwnScriptChat(), middleware=middleware, checkpointer=InMemorySaver())
+    before = {id(one) for one in gc.get_objects() if isinstance(one, OwnedRun)}
+    run, _ = begin(framework, ends, LOAD, "never", stream=stream)
+    with suppress(ConnectionError):
+        await run
+    del run
+    await asyncio.sleep(0)
+    gc.collect()  # what an error holds goes with it
+    again, _ = begin(framework, framework.agent(session), ADD, "done")
+    await again
+
+    assert (await session.surface()).turn == 3
+    del ours, ends, middleware, again
     gc.collect()
     assert [one for one in gc.get_objects() if isinstance(one, OwnedRun) and id(one) not in before] == []
 

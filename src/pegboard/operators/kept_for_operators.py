@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from pegboard.support.tasks import call_later_detached
+
 T = TypeVar("T")
 
 
@@ -91,7 +93,7 @@ class KeptForOperators(Generic[T]):
             self.forget(oldest[0])
         if self._timer is None and self._kept:
             left = next(iter(self._kept.values())).until - now
-            self._timer = asyncio.get_running_loop().call_later(left, self._on_time)
+            self._timer = call_later_detached(left, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None

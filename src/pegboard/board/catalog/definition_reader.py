@@ -12,6 +12,7 @@ from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.pins import PinName
 from pegboard.core.model.tools import Tool
 from pegboard.ports import AuditRecord, SessionKey
+from pegboard.support.tasks import start_detached
 
 RECORDED: Final = 100
 """How many tools of one list have a record of their own on the audit trail; one more counts the rest."""
@@ -34,7 +35,7 @@ class DefinitionReader:
         """Read definitions in a task of its own, and record what they say; ``others`` are the names of other tools."""
         self._unread.append((plugin, tools, others))
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(), name="read definitions")
+            self._reading = start_detached(self._read(), name="read definitions")
 
     async def _read(self) -> None:
         while self._unread:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from pegboard.board.catalog.apply_settings import configured, misnamed
@@ -30,6 +31,7 @@ from pegboard.core.model.tools import (
 )
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
 from pegboard.ports import CodeSource, ListReader, ManifestStore, Source, SourceWithTurns
+from pegboard.support.tasks import start_detached
 
 log = logging.getLogger("pegboard")
 
@@ -183,7 +185,7 @@ class CatalogLoader:
             self.specs = {**self.specs, **fresh}
             known = {**self.catalog.plugins, **{name: plugin_of(spec) for name, spec in fresh.items()}}
             self.catalog = Catalog(known.values())
-        self._restoring = asyncio.create_task(self._restore(world), name="restore manifests")
+        self._restoring = start_detached(self._restore(world), name="restore manifests")
 
     async def _with_stored_variants(self, world: World) -> list[Plugin]:
         """Return the plugins of which something is stored under overrides that the configuration names."""
@@ -310,11 +312,14 @@ class CatalogLoader:
         """Start asking for a plugin, once for everybody who wants it now."""
         task = self._tasks.get(want.key)
         if task is None:
-            task = asyncio.create_task(self._describe(want), name=f"describe {want.plugin}")
-            self._tasks[want.key] = task
-            task.add_done_callback(lambda _: self._tasks.pop(want.key, None))
-            task.add_done_callback(self._late.discard)
+            task = self._tasks[want.key] = start_detached(
+                self._describe(want), name=f"describe {want.plugin}", done=partial(self._ended, want)
+            )
         return task
+
+    def _ended(self, want: PluginRequest, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(want.key, None)
+        self._late.discard(task)
 
     async def _describe(self, want: PluginRequest) -> None:
         spec = self.specs[want.plugin]

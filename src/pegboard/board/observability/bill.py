@@ -18,6 +18,7 @@ from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.surface.direct_lists import direct_servers, own_server
 from pegboard.ports import CountRecord, Counts, RequestStore
 from pegboard.ports.counts import STEP, start_of
+from pegboard.support.tasks import call_later_detached, start_detached
 
 Price = Callable[[Sequence[Tool]], int]
 
@@ -93,10 +94,9 @@ class Billing:
         self._since = self._clock()
         self._stop_timer()
         try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
+            self._timer = call_later_detached(min(EVERY, STEP.seconds - self._since % STEP.seconds), self._start)
+        except RuntimeError:  # no loop runs
             return
-        self._timer = loop.call_later(min(EVERY, STEP.seconds - self._since % STEP.seconds), self._start)
 
     def _hand_over(self) -> None:
         """Hand what was done to the store; what it took in tokens is counted later, and what was sent."""
@@ -109,7 +109,7 @@ class Billing:
 
     def _start(self) -> None:
         self._timer = None
-        self._task = asyncio.get_running_loop().create_task(self._flush_or_log())
+        self._task = start_detached(self._flush_or_log())
 
     async def _flush_or_log(self) -> None:
         try:

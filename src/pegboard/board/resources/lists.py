@@ -21,6 +21,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import NeedsLoginError, PegboardError
+from pegboard.support.tasks import start_detached
 
 log = logging.getLogger("pegboard")
 
@@ -127,8 +128,9 @@ class ResourceLists:
         if plugin in self._refreshing:
             self._again.add(plugin)
         elif any(key[0] == plugin for key in self._given):
-            task = self._refreshing[plugin] = asyncio.create_task(self._refresh(plugin), name=f"lists of {plugin}")
-            task.add_done_callback(lambda _: self._refreshing.pop(plugin, None))
+            self._refreshing[plugin] = start_detached(
+                self._refresh(plugin), name=f"lists of {plugin}", done=lambda _: self._refreshing.pop(plugin, None)
+            )
 
     async def _refresh(self, plugin: str) -> None:
         again = True
@@ -183,8 +185,9 @@ class ResourceLists:
         key = server.key(kind)
         task = self._tasks.get(key)
         if task is None:
-            task = self._tasks[key] = asyncio.create_task(self._fetch(server, key), name=f"list {kind} of {key[0]}")
-            task.add_done_callback(partial(self._tasks.pop, key))
+            task = self._tasks[key] = start_detached(
+                self._fetch(server, key), name=f"list {kind} of {key[0]}", done=partial(self._tasks.pop, key)
+            )
         return task
 
     async def _fetch(self, server: ReachedServer, key: ListKey) -> None:

@@ -22,7 +22,7 @@ from pegboard.operators.approvals import ApprovalOverview, OperatorApprovals
 from pegboard.operators.attention import AttentionItem, HookFault, find_attention
 from pegboard.operators.known_problems import KnownProblems
 from pegboard.support.backoff import Backoff
-from pegboard.support.tasks import BackgroundTasks
+from pegboard.support.tasks import BackgroundTasks, start_detached
 
 log = logging.getLogger("pegboard.hooks")
 
@@ -222,7 +222,7 @@ class _Line:
             self._messages.popleft()
             self._failed("too many messages wait for it", dropped=True)
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="hooks: send")
+            self._task = start_detached(self._run(), name="hooks: send")
 
     def stop(self) -> None:
         """Send nothing more."""

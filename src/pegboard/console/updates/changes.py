@@ -18,6 +18,7 @@ from starlette.responses import StreamingResponse
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.errors import StoreError
 from pegboard.operators.servers import activity
+from pegboard.support.tasks import call_later_detached, start_detached
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -134,7 +135,7 @@ class Changes:
         if not self.closed:
             if self._rendered is not None:
                 self._rendered.cancel()
-            self._rendered = asyncio.get_running_loop().call_later(KEPT_FOR, self._forget)
+            self._rendered = call_later_detached(KEPT_FOR, self._forget)
             await self._start()
         return self._newest
 
@@ -181,7 +182,7 @@ class Changes:
         self._looked = looked = asyncio.Event()
         self._token = self._activity = None
         self._surface_at = self._board.services.live.newest or -1.0
-        self._looking = asyncio.create_task(self._look_on(looked), name="console: changes")
+        self._looking = start_detached(self._look_on(looked), name="console: changes")
         await looked.wait()
 
     def _stop_unheard(self) -> None:

@@ -27,6 +27,7 @@ def under_way(runtime: object) -> Generator[FrameworkRun, None, None]:
         yield run
     finally:
         FRAMEWORK_RUN.reset(before)
+        run.context = None  # what was started meanwhile, and lasts, has a copy of the context variable
 
 
 def with_returned(message: ToolMessage, answer: CallAnswer, run: FrameworkRun) -> Any:

@@ -22,6 +22,7 @@ from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, 
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
+from pegboard.support.tasks import call_later_detached
 
 if TYPE_CHECKING:
     from pegboard.gateway.replicas.peers import Peers
@@ -298,7 +299,7 @@ class PendingCalls:
             return call.task.result()
         name, state = self._seal.seal(call.owner.digest, PATIENCE, call.open_about)
         self._waiting[name] = call
-        call.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, name)
+        call.timer = call_later_detached(PATIENCE, self._expired, name)
         return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
 
     def _expired(self, name: str) -> None:

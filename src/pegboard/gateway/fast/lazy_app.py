@@ -15,6 +15,7 @@ from pegboard.gateway.fast.first_responses import MOST_ANSWERS, FirstResponses
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
 from pegboard.support.mcp_constants import MODERN
+from pegboard.support.tasks import call_later_detached, start_detached
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -115,11 +116,11 @@ class LazyApp:
     def _load_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin_loading)
+        self._timer = call_later_detached(seconds, self._begin_loading)
 
     def _begin_loading(self) -> asyncio.Task[WholeApp]:
         if self._loading is None:
-            self._loading = asyncio.create_task(self._load_app())
+            self._loading = start_detached(self._load_app())
         return self._loading
 
     async def _whole_app(self) -> WholeApp:

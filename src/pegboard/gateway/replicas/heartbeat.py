@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports import Replica, ReplicaStore
+from pegboard.support.tasks import start_detached
 from pegboard.support.version import full_version
 
 log = logging.getLogger("pegboard")
@@ -105,8 +106,9 @@ class Heartbeat:
         """
         watch = self._watched.get(replica_id)
         if watch is None:
-            watch = self._watched[replica_id] = asyncio.create_task(self._watch(replica_id))
-            watch.add_done_callback(lambda _: self._watched.pop(replica_id))
+            watch = self._watched[replica_id] = start_detached(
+                self._watch(replica_id), done=lambda _: self._watched.pop(replica_id)
+            )
         return await asyncio.shield(watch)
 
     async def _watch(self, replica_id: str) -> bool:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -25,6 +26,7 @@ from pegboard.sources.signatures.constructed import LocalPlugin
 from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
 from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 from pegboard.sources.stdout import plugin_output
+from pegboard.support.tasks import call_later_detached, start_detached
 from pegboard.support.threads import end_free_threads, in_thread
 
 T = TypeVar("T")
@@ -104,6 +106,8 @@ class Instances:
     def __init__(self, *, idle: float | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._idle = idle
         self._monotonic = monotonic
+        self._context = copy_context()
+        """What host's code sees whose object is for all: the context variables of whoever opened the board."""
         self._families: dict[Hashable, _Family] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -213,14 +217,14 @@ class Instances:
     async def _family(self, making: Making) -> _Family:
         family = self._families.get(making.key)
         if family is None or _failed(family.found):
-            found = asyncio.create_task(_in_plugin(_found, making))
+            found = start_detached(_in_plugin(_found, making), context=self._context.copy())
             family = self._families[making.key] = _Family(found=found)
         await asyncio.shield(family.found)
         return family
 
     def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
         target = family.found.result()[0]
-        return asyncio.create_task(_made(module_threads(target), making, target))
+        return start_detached(_made(module_threads(target), making, target), context=self._context.copy())
 
     @asynccontextmanager
     async def _used(self, making: Making, scope: str) -> AsyncGenerator[tuple[LocalPlugin, _Instance]]:
@@ -280,14 +284,12 @@ class Instances:
             if self._timer.when() <= loop.time() + seconds:
                 return
             self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._close_unused)
+        self._timer = call_later_detached(seconds, self._close_unused)
 
     def _close(self, task: asyncio.Task[LocalPlugin]) -> None:
         if _failed(task):
             return
-        closing = asyncio.create_task(_closed(task))
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing.add(start_detached(_closed(task), context=self._context.copy(), done=self._closing.discard))
 
 
 def _name(family: _Family, scope: str) -> str:

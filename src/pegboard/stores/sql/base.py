@@ -17,6 +17,7 @@ from pegboard.stores.sql.cleaning import Cleaning
 from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, insert, not_open
 from pegboard.stores.sql.request_rows import PendingRecord, PendingRecords
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import call_later_detached, start_detached
 
 T = TypeVar("T")
 
@@ -233,7 +234,7 @@ class PendingWrites:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._loop, self._timer = loop, loop.call_later(seconds, self._start)
+        self._loop, self._timer = loop, call_later_detached(seconds, self._start)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -245,7 +246,7 @@ class PendingWrites:
         if not self._db.is_open:
             return
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = start_detached(self._run())
         else:  # it may have taken what it writes before this came
             self.schedule()
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from pegboard.errors import StoreError
 from pegboard.ports import MOST_DETAILS
 from pegboard.stores.sql.database import Database, Transaction, microseconds, one_of
+from pegboard.support.tasks import start_detached
 
 CLEANED_EVERY: Final = 60.0
 """After how many seconds it is looked for old rows, where anything is written."""
@@ -43,7 +44,7 @@ class Cleaning:
         """Clean in the background where it is time to, now that so many rows were written."""
         self._rows += rows
         if (self._task is None or self._task.done()) and self._is_due():
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = start_detached(self._run())
 
     async def clean(self) -> None:
         """Remove all that is over now; raises ``StoreError`` where nothing can be written."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pegboard.errors import StoreError
 from pegboard.ports import ChangeToken
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import start_detached
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.address import PostgresAddress
@@ -122,7 +123,7 @@ class Notifications:
 
     def start(self) -> None:
         """Begin to listen, on the running loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="pegboard: store changes")
+        self._task = start_detached(self._run(), name="pegboard: store changes")
 
     async def stop(self) -> None:
         """Stop to listen."""

@@ -37,6 +37,7 @@ from pegboard.stores.sql.refusals import (
 )
 from pegboard.stores.sql.schema import COUNTERS, VERSION, statements
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import start_detached
 
 if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
@@ -519,9 +520,7 @@ class PostgresDatabase:
         """Begin with a new pool: a server that is gone is known at once, and not when the old one has waited for it."""
         if self._pool is pool:
             self._pool = None
-            task = asyncio.get_running_loop().create_task(pool.close(timeout=0))
-            self._retired.add(task)
-            task.add_done_callback(self._retired.discard)
+            self._retired.add(start_detached(pool.close(timeout=0), done=self._retired.discard))
 
     async def close(self) -> None:
         """Let go of every connection."""

@@ -13,6 +13,7 @@ from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, insert
 from pegboard.stores.sql.sealing import Cipher, NoCipher, SealedRow, sealed_name
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import start_detached
 from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class SealedTexts(StoreBase):
         if self._cipher is not None:
             return self._cipher
         if self._looking is None:
-            self._looking = asyncio.create_task(self._found(self._keys()))
-            self._looking.add_done_callback(self._answered)
+            self._looking = start_detached(self._found(self._keys()), done=self._answered)
         try:
             async with asyncio.timeout(PATIENCE):
                 return await asyncio.shield(self._looking)

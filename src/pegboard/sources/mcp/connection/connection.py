@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
 from pegboard.sources.mcp.connection.ways import UNASKED, Way, WaysToTry
-from pegboard.support.tasks import BackgroundTasks
+from pegboard.support.tasks import BackgroundTasks, start_detached
 
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
@@ -60,7 +59,7 @@ class Connection:
         self.notified: Callable[[OpenConnection, Any], None] | None = None
         self.one_at_a_time = False
         self.login: ShownLogin | None = None
-        self.reads: Callable[[Connection, ServerSpec], Awaitable[None]] | None = None
+        self.reads: Callable[[Connection, ServerSpec], Coroutine[Any, Any, None]] | None = None
         self.reading: asyncio.Task[None] | None = None
         self.came_up: Callable[[], None] | None = None
         self.closing = False
@@ -172,7 +171,7 @@ class Connection:
         self._began_at = asyncio.get_running_loop().time()
         self._turn_began_at = None
         self._overdue = False
-        self._starting = asyncio.create_task(self._start(after), context=contextvars.Context())
+        self._starting = start_detached(self._start(after))
 
     async def _start(self, after: Collection[asyncio.Task[Any]]) -> OpenConnection | Fault:
         try:
@@ -386,8 +385,7 @@ class Connection:
         """Read the list of the tools, and have it compared with the pins; callers at the same time share it."""
         if self.reading is None:
             assert self.reads is not None
-            self.reading = asyncio.ensure_future(self.reads(self, spec))
-            self.reading.add_done_callback(self._have_read)
+            self.reading = start_detached(self.reads(self, spec), done=self._have_read)
         await asyncio.shield(self.reading)
 
     def _have_read(self, reading: asyncio.Task[None]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from pegboard.support.tasks import call_later_detached
+
 
 class ConnectionUsage:
     """The requests under way over a connection, and the timer that stops it once there have been none for a while.
@@ -62,7 +64,7 @@ class ConnectionUsage:
             self._timer = None
         if self._up and self._after is not None:
             rest = max(self._after - self._unused_for(), 0.01)
-            self._timer = asyncio.get_running_loop().call_later(rest, self._look)
+            self._timer = call_later_detached(rest, self._look)
 
     def _look(self) -> None:
         if self._after is not None and self._unused_for() >= self._after:

@@ -16,6 +16,7 @@ import httptools
 
 from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, EventStream, HttpAnswer
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError
+from pegboard.support.tasks import call_later_detached
 
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
 _IDLE = 3.0
@@ -111,7 +112,7 @@ class HttpConnection(asyncio.Protocol):
         """Take note that a receiver has what it waited for: the rest of its stream is not read."""
         if self._receiver is receiver:
             self._receiver = None
-            asyncio.get_running_loop().call_later(_STREAM_END, self._abort_stream, self._parser)
+            call_later_detached(_STREAM_END, self._abort_stream, self._parser)
 
     def _abort_stream(self, parser: object) -> None:
         if self._parser is parser:

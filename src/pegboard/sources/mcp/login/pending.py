@@ -34,7 +34,7 @@ from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
 from pegboard.sources.mcp.login.web import LoginWeb, place_of, require_safe
 from pegboard.support.backoff import Backoff
-from pegboard.support.tasks import BackgroundTasks
+from pegboard.support.tasks import BackgroundTasks, call_later_detached
 
 if TYPE_CHECKING:
     from pegboard.ports.sealed import SealedStore
@@ -103,7 +103,7 @@ class PendingLogins:
             if known is not None and (known.code or not device) and await self._still_open(known, need):
                 return known
             pending = self._begun[key] = await self._begin(spec, need, challenge, redirect, device=device)
-            asyncio.get_running_loop().call_later(LASTS, self._ended, pending)
+            call_later_detached(LASTS, self._ended, pending)
             return pending
 
     async def _still_open(self, known: PendingLogin, need: LoginNeed) -> bool:
@@ -278,7 +278,7 @@ class PendingLogins:
         self._begun = {key: known for key, known in self._begun.items() if known != pending}
         if (changed := self._changed.pop(pending.id, None)) is not None:
             changed.set()
-        asyncio.get_running_loop().call_later(_STAYS, self._close_unused)
+        call_later_detached(_STAYS, self._close_unused)
 
     def _close_unused(self) -> None:
         if not self._begun:

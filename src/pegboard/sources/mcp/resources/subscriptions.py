@@ -12,7 +12,7 @@ from pegboard.errors import PegboardError
 from pegboard.sources.mcp import requests, wire
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.support.backoff import Backoff
-from pegboard.support.tasks import BackgroundTasks
+from pegboard.support.tasks import BackgroundTasks, start_detached
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
@@ -57,7 +57,7 @@ class Subscriptions:
         if not taken:
             return None
         if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.create_task(self._watch(), name="watch subscriptions")
+            self._watcher = start_detached(self._watch(), name="watch subscriptions")
         return lambda: self._leave(uri, updated)
 
     def updated(self, uri: str) -> None:
@@ -136,7 +136,7 @@ class Subscriptions:
         before, self._stream = self._stream, None
         if self._wanted:
             ready: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
-            self._stream = asyncio.create_task(_stream(live, sorted(self._wanted), ready), name="listen")
+            self._stream = start_detached(_stream(live, sorted(self._wanted), ready), name="listen")
             self._subscribed = set(await ready)
         else:
             self._subscribed = set()

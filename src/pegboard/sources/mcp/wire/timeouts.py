@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from math import inf
 
+from pegboard.support.tasks import call_later_detached
+
 
 class TimeLimits:
     """The time limits that run over one connection, with one timer; ``loop`` is the one in which it is made."""
@@ -29,7 +31,7 @@ class TimeLimits:
     def _arm(self, ends: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._next = self.loop.call_at(ends, self._look), ends
+        self._timer, self._next = call_later_detached(ends - self.loop.time(), self._look), ends
 
     def _look(self) -> None:
         self._timer, self._next = None, inf
