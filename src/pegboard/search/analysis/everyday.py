@@ -343,14 +343,14 @@ MOST_BETWEEN: Final = 5
 """How many words a gap in a phrase may be."""
 _ITEM: Final = re.compile(r"<\w+>|[^\s<>]+")
 
-_QUESTION_WORDS: Final = """
-what which who whom whose when where why how is are am was were do does did has have had any anything whats hows wheres
-whos wie wo wer wann warum welche welcher welches gibt que quel quelle quels quelles combien ou quand pourquoi cual
-cuales donde cuando cuantos como por quien hay quali quale quanto quando dove chi come
-"""
 _QUESTION_WORDS_WITHIN: Final = """
 what which who whom whose why how whats hows whos welche welcher welches wer warum quel quelle quels quelles combien
 pourquoi cual cuales cuantos quien quali quale quanto chi
+"""
+_QUESTION_WORDS: Final = f"""
+{_QUESTION_WORDS_WITHIN}
+when where is are am was were do does did has have had any anything wheres wie wo wann gibt que ou quand donde cuando
+como por hay quando dove come
 """
 _POLITE_WORDS: Final = """
 please can could would will you pls hey hi hello ok okay so and now just kindly bitte kannst du konntest puedes podrias
