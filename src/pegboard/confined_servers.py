@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -119,11 +119,21 @@ def _confine(name: str, entry: Any, folder: Path) -> Any:
         )  # fmt: skip
     except ToolUnavailableError:  # its folder is not there: `check` says so
         return True
-    paths = sorted({path for _, path in named_paths(args, env, str(own)) if not policy.reads(path)})
+    named = {path for _, path in named_paths(args, env, str(own))} | {*_folders_of_new_files(args, own)}
+    paths = sorted(path for path in named if not policy.reads(path))
     if "/" in paths:
         return None
     outermost = [path for path in paths if not path.startswith(tuple(f"{other}/" for other in paths))]
     return {"write": [cwd or ".", *outermost]} if outermost else True
+
+
+def _folders_of_new_files(args: list[str], own: Path) -> Iterator[str]:
+    """Yield the folders of files that arguments name and that are not there yet: a database has others beside it."""
+    for text in args:
+        path = Path(os.path.realpath(own / Path(text.rpartition("=")[2]).expanduser()))
+        in_home = path.parent != Path.home() and path.is_relative_to(Path.home())
+        if os.sep in text and path.suffix and not path.exists() and path.parent.is_dir() and in_home:
+            yield str(path.parent)
 
 
 def _list(value: Any) -> list[Any]:

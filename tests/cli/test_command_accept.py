@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from command_support import Run
 
+from terminals import Terminal
+
 CONFIG = """\
 reload: ask
 tokens:
@@ -57,3 +59,36 @@ def test_a_switch_is_set_and_shown_for_one_principal(run: Run, folder: Path) -> 
         assert [row["on"] for row in panel if row["name"] == "calculator"] == [state == "on"]
     assert run("permissions", "show", "--json").json == {"ada": {}}
     assert run("permissions", "show", "--principal", "eve", "--json").json == {"ada": {"calculator": False}}
+
+
+def test_a_file_that_something_confined_may_write_is_shown_with_what_differs(
+    run: Run, folder: Path, terminal: Terminal
+) -> None:
+    """A7, X5: lines of code and of a configuration without secrets, of variables the names."""
+    server = "{command: /nowhere/server, envFile: values.env, confine: true, env: {API_KEY: hunter22hunter22}}"
+    config = f"servers: {{box: {server}}}\nplugins: {{mine: {{python: mine}}}}\nagents: {{ada: {{tools: [mine]}}}}\n"
+    (folder / "pegboard.yaml").write_text(config)
+    (folder / "values.env").write_text("TOKEN=hunter23hunter23\n")
+    (folder / "mine.py").write_text("def one() -> str:\n    return 'before'\n")
+    assert run("tools").code == 0
+    (folder / "mine.py").write_text("def one() -> str:\n    return 'after'\n")
+    (folder / "values.env").write_text("TOKEN=hunter24hunter24\nMORE=x\n")
+    (folder / "pegboard.yaml").write_text(
+        config.replace("hunter22hunter22", "hunter25hunter25").replace("ada:", "eve:")
+    )
+    said = run("accept")
+    assert said.code == 0
+    shown = terminal.asked.replace("\r", "")
+    for line in (
+        "mine.py: changed",
+        "  -    return 'before'",
+        "  +    return 'after'",
+        "  MORE: new",
+        "  TOKEN: another value",
+    ):
+        assert line in shown
+    assert "hunter2" not in shown + said.out + said.err
+    assert (run("accept").out, run("call", "one", "--agent", "eve").out.strip()) == (
+        "Nothing waits for a person.\n",
+        "after",
+    )

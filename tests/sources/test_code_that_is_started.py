@@ -390,3 +390,15 @@ async def test_a_confined_plugin_is_refused_like_a_server_and_check_says_so_of_b
     assert {one["message"].partition(" is not available")[0] for one in found} == {"server 'box'", "Plugin 'charts'"}
     assert all("which is not confined" in one["message"] for one in found)
     assert all("`confine: {write: [sub/folder]}`" in one["message"] + one["hint"] for one in found)
+
+
+async def test_npx_of_a_server_that_is_not_confined_looks_outside_of_the_project(project: Path) -> None:
+    """A7: it takes no program and no setting that something confined puts into the project afterwards."""
+    file = write(project, "true", "free: {command: npx, args: [-y, some-server, .]}")
+    assert await refusal(file) == ""
+    async with Pegboard.open(file) as board:
+        free = board.configuration.specs["free"]
+        assert isinstance(free, ServerSpec)
+        prefix, *others = free.args
+        assert others == ["-y", "some-server", "."]
+        assert Path(prefix.removeprefix("--prefix=")).is_relative_to(user_folders.state())

@@ -13,7 +13,6 @@ from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.expansion import variables
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import one_line
 
 _MOST_LINES: Final = 200
 _LONGEST: Final = 500
@@ -34,8 +33,14 @@ def difference(accepted: AcceptedFiles, change: GrantChange, masker: Masker) -> 
         hidden = Masker(masker.values | secrets)
         found = difflib.unified_diff(before.splitlines(), after.splitlines(), "accepted", "now", n=1, lineterm="")
         lines = (hidden.text(line) for line in found)
-    shown = [one_line(line, limit=_LONGEST) for line in islice(lines, _MOST_LINES + 1)]
+    shown = [_shown(line) for line in islice(lines, _MOST_LINES + 1)]
     return tuple(shown if len(shown) <= _MOST_LINES else [*shown[:_MOST_LINES], "…"])
+
+
+def _shown(line: str) -> str:
+    """Return a line with its spaces, and in words what else of it does not print."""
+    whole = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in line[:_LONGEST])
+    return whole if len(line) <= _LONGEST else f"{whole}…"
 
 
 def _text(path: Path) -> str | None:
