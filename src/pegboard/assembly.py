@@ -148,9 +148,7 @@ class Pegboard(Board):
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
-        if source.value is None:
-            apart.keep_refusals(folder_of(source.path) / "refused")
-            upstreams.keep_refusals(folder_of(source.path) / "refused")
+        _keep_refusals(source, upstreams, apart)
         brought = _brought(configuration, beside) if config is None and not quickstart else None
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
@@ -272,6 +270,7 @@ class Pegboard(Board):
             reload=self._reload,
             services=self.services,
             file_waits=self._file_waits,
+            accepted=lambda: self._accepted,
         )
 
     async def create_configuration(self, *, by: str) -> str:
@@ -407,21 +406,6 @@ class Pegboard(Board):
     def _file_waits(self) -> bool:
         own = self._accepted.key(self._source.path) if self._accepted is not None else ""
         return any(change.key[-1] == own for change in self._waiting_files)
-
-    @property
-    def accepted_texts(self) -> Mapping[str, str]:
-        """Return the texts of the configuration and its loadouts that are in force, by their paths."""
-        from pegboard.config.acceptance import texts_of
-
-        return texts_of(self._source.path, self._accepted)
-
-    def difference(self, change: GrantChange) -> tuple[str, ...]:
-        """Return the lines in which a file that waits differs from what was accepted, without secrets."""
-        if change.key[0] != FILES or self._accepted is None:
-            return ()
-        from pegboard.config.file_differences import difference
-
-        return difference(self._accepted, change, self.services.masker)
 
     def _waiting_problems(self) -> list[Problem]:
         return waiting_problems(self.waiting)
@@ -578,6 +562,12 @@ def _store(configuration: Configuration, *, quickstart: bool) -> Store:
     from pegboard.stores.sql import MemoryStore, SqliteStore
 
     return MemoryStore() if path is None else SqliteStore(path)
+
+
+def _keep_refusals(source: ConfigurationSource, *sources: McpSource | PluginProcessSource) -> None:
+    """Keep what is refused beside the store of a configuration that is a file, for other processes (A7)."""
+    for one in sources if source.value is None else ():
+        one.keep_refusals(folder_of(source.path) / "refused")
 
 
 class ReadConfiguration(NamedTuple):

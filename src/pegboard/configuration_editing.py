@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard import kept_secrets
-from pegboard.config.acceptance import accept_text
+from pegboard.config.acceptance import accept_text, texts_of
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
 from pegboard.config.documents.written import as_json, in_lines
+from pegboard.config.file_differences import difference
 from pegboard.config.saving import create_whole, read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key
 from pegboard.configuration_source import packages, registered
+from pegboard.core.access.grants import FILES
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import reference as parse_reference
@@ -30,8 +32,10 @@ from pegboard.ports import SessionKey
 if TYPE_CHECKING:
     from pegboard.accepted_grants import AcceptedGrants
     from pegboard.board.services import Services
+    from pegboard.config.accepted_files import AcceptedFiles
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
+    from pegboard.core.access.grants import GrantChange
     from pegboard.problems import Problem
 
 
@@ -46,7 +50,8 @@ class EditableFile:
     """The file of the configuration that a board has open.
 
     ``reload`` takes up what is in the file, in somebody's name; ``reloading`` is held meanwhile. ``known`` gives the
-    own names of tools that are known, by plugin; ``file_waits`` is whether somebody else's edit of it waits.
+    own names of tools that are known, by plugin; ``accepted`` is what was accepted of files, ``file_waits`` whether
+    somebody else's edit of it waits.
     """
 
     source: Callable[[], ConfigurationSource]
@@ -58,6 +63,7 @@ class EditableFile:
     reload: Callable[..., Awaitable[object]]
     services: Services
     file_waits: Callable[[], bool]
+    accepted: Callable[[], AcceptedFiles | None]
 
     @property
     def file(self) -> str:
@@ -73,6 +79,18 @@ class EditableFile:
     def exists(self) -> bool:
         """Return whether there is a file that could be edited."""
         return not self.quickstart() and self.source().value is None
+
+    @property
+    def accepted_texts(self) -> Mapping[str, str]:
+        """Return the texts of the configuration and its loadouts that are in force, by their paths."""
+        return texts_of(self.source().path, self.accepted())
+
+    def difference(self, change: GrantChange) -> tuple[str, ...]:
+        """Return the lines in which a file that waits differs from what was accepted, without secrets."""
+        accepted = self.accepted()
+        if change.key[0] != FILES or accepted is None:
+            return ()
+        return difference(accepted, change, self.services.masker)
 
     async def read(self) -> WrittenText:
         """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""

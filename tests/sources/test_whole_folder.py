@@ -13,6 +13,7 @@ from mcp_helpers import SERVERS
 
 from pegboard import Pegboard
 from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.errors import ConfigError
 from pegboard.support import user_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
@@ -348,3 +349,21 @@ async def test_the_code_in_force_is_run_from_its_copy_and_the_configuration_is_n
         assert Path(str(mine.folder)).is_relative_to(user_folders.state())
         assert Path(plain.args[0]).is_relative_to(user_folders.state())
         assert plain.cwd == str(project)
+
+
+async def test_nobody_writes_over_an_edit_that_waits(project: Path) -> None:
+    """A7: what a person saves would accept what something else has written meanwhile."""
+    file = project / "pegboard.yaml"
+    async with Pegboard.open(file) as board:
+        shown = await board.editable.read()
+        mine = f"{shown.text}# mine\n"
+        await board.editable.save(mine, expected=shown.digest, by="ada", decision="saved", reason="")
+        assert board.waiting == ()
+        await done(board, it=put(file, f"{mine}# theirs\n"))
+        theirs = await board.editable.read()
+        with pytest.raises(ConfigError) as caught:
+            await board.editable.save(
+                f"{theirs.text}# more\n", expected=theirs.digest, by="ada", decision="", reason=""
+            )
+        assert caught.value.code == "file_waits"
+        assert [change.key[-1] for change in board.waiting] == ["pegboard.yaml"]

@@ -63,7 +63,7 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
 def _about(board: Pegboard, change: GrantChange, would: Sequence[str]) -> Iterator[str]:
     yield str(change)
     yield from _lines_of(change, would)
-    yield from (f"  {line}" for line in board.difference(change))
+    yield from (f"  {line}" for line in board.editable.difference(change))
 
 
 def _new_lines(board: Pegboard, shown: Sequence[GrantChange], would: Sequence[str]) -> list[str]:
@@ -71,7 +71,7 @@ def _new_lines(board: Pegboard, shown: Sequence[GrantChange], would: Sequence[st
     if not any(change.key[0] == FILES and change.key[1] == "text" for change in shown):
         return []
     path = board.configuration.path
-    now = would_run(display_path(path), board.accepted_texts)
+    now = would_run(display_path(path), board.editable.accepted_texts)
     return [f"It would: {line}" for line in would if line not in now]
 
 
