@@ -61,6 +61,7 @@ PROGRAMS = (
     "bill",
     "bystanders",
     "calls",
+    "command_line",
     "console",
     "dialogues",
     "everyday",

@@ -33,9 +33,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No test asks the keyring of whoever runs it, nor does what a test starts.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 
-# What a test starts is its own process, unless the test is about the daemon.
-os.environ["PEGBOARD_DAEMON"] = "0"
-
 ROOT = Path(__file__).resolve().parent.parent
 
 

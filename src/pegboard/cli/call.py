@@ -37,7 +37,7 @@ GLANCE: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class CommandCall:
     """What is called, and how: ``wait`` is for how many seconds a person's decision is waited for."""
 
     tool: str
@@ -82,13 +82,13 @@ def call(
     try:
         given = tuple(words or ())
         read = decoded(caller.read_input()) if given == ("-",) else None
-        called = ToolCall(tool=tool, words=given, read=read, load=load, wait=_seconds(wait))
+        called = CommandCall(tool=tool, words=given, read=read, load=load, wait=_seconds(wait))
     except UsageError as error:
         return guarded(options, raising(error))
     return run(options, lambda board, printer: _called(board, printer, options, called, Output(to=out)), calls=True)
 
 
-async def _called(board: Pegboard, printer: Printer, options: Options, given: ToolCall, output: Output) -> int:
+async def _called(board: Pegboard, printer: Printer, options: Options, given: CommandCall, output: Output) -> int:
     if caller.CALLER.get() is None:
         board.services.awaiting_login.by_command = True  # this process ends with the call
     require_own_identity(board, options)

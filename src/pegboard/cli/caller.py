@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class CommandCaller:
     """The process that has given a command to the daemon, which runs it.
 
     Attributes:
@@ -56,7 +56,7 @@ class AgreementNeeded(Exception):  # noqa: N818 - it is a question and no error
         self.lines = lines
 
 
-CALLER: ContextVar[Caller | None] = ContextVar("pegboard_caller", default=None)
+CALLER: ContextVar[CommandCaller | None] = ContextVar("pegboard_caller", default=None)
 """The process that has given the command which runs here; None where it is this one."""
 
 

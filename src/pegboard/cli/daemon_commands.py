@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.cli.caller import CALLER, AgreementNeeded, Caller
+from pegboard.cli.caller import CALLER, AgreementNeeded, CommandCaller
 from pegboard.cli.exit_codes import NEEDS_PERSON
 from pegboard.errors import UsageError
 from pegboard.thin.wire import Message
@@ -69,7 +69,7 @@ def _caller(
     board: Pegboard,
     pieces: _Pieces,
     deferred: list[Coroutine[Any, Any, int]],
-) -> Caller:
+) -> CommandCaller:
     """Return the process that has given a command; what the command does is deferred until its line is parsed."""
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ def _caller(
         return 0
 
     columns, given = front.fields.get("columns"), front.text("stdin")
-    return Caller(
+    return CommandCaller(
         out=cast("Any", _Stream(pieces, "out")),
         err=cast("Any", _Stream(pieces, "err")),
         keeps_all=front.fields.get("file") is True,

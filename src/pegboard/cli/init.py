@@ -34,6 +34,10 @@ EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")
 SHELL: Final = "cli"
 BESIDE: Final = Path(".mcp.json")
+_INSTALLS: Final = (
+    f"Put Pegboard into this client in place of its servers: {', '.join(CLIENTS)}; or {SHELL}: "
+    "tell coding agents with a shell of the command."
+)
 _ScopeOption = Annotated[
     ClientScope | None,
     typer.Option(
@@ -60,8 +64,7 @@ def init(
         typer.Option(
             "--install",
             metavar="CLIENT",
-            help=f"Put Pegboard into this client in place of its servers: {', '.join(CLIENTS)}; or {SHELL}: "
-            "tell coding agents with a shell of the command.",
+            help=_INSTALLS,
         ),
     ] = None,
     uninstall: Annotated[

@@ -13,7 +13,7 @@ from pegboard.cli.edited_configuration import opened_configuration, user_configu
 from pegboard.cli.exit_codes import DONE
 from pegboard.config.clients.shell_instructions import (
     InstructionFile,
-    Scope,
+    InstructionScope,
     files_of,
     instructions,
     put_in,
@@ -39,7 +39,7 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     path, named = _configuration(config, scope, machine)
     if not path.exists():
         message = f"{path} does not exist, so there are no tools to tell an agent of."
-        raise ConfigError(message, code="file_missing", hint="`pegboard init` writes one, or name one with --config.")
+        raise ConfigError(message, code="not_installed", hint="`pegboard init` writes one, or name one with --config.")
     edited = opened_configuration(path)
     text, agent = with_agent(edited.text, AGENT, file=path.name)
     edited.usable(text)
@@ -90,7 +90,7 @@ def _put_back(file: InstructionFile, rest: str) -> None:
         file.path.parent.rmdir()
 
 
-def _scope(scope: str | None, machine: Machine) -> Scope:
+def _scope(scope: str | None, machine: Machine) -> InstructionScope:
     if scope is not None:
         return "user" if scope == "user" else "project"
     return "project" if find(machine.folder) is not None else "user"
@@ -106,14 +106,14 @@ def _configuration(config: Path | None, scope: str | None, machine: Machine) -> 
     return own, str(own)
 
 
-def _files(machine: Machine, scope: Scope) -> list[InstructionFile]:
+def _files(machine: Machine, scope: InstructionScope) -> list[InstructionFile]:
     if files := files_of(machine, scope):
         return files
     message = f"No coding agent was found: {machine.home} has no .claude, .codex or .gemini."
     raise ConfigError(message, code="not_installed", hint="Run it in a project, for the file AGENTS.md there.")
 
 
-def _program(scope: Scope) -> str:
+def _program(scope: InstructionScope) -> str:
     """Return how an agent starts the command: an installed one, since one by uvx takes seconds each time."""
     found = shutil.which("pegboard")
     if found is not None and not in_cache(Path(found)):

@@ -15,7 +15,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError
 
-Scope = Literal["user", "project"]
+InstructionScope = Literal["user", "project"]
 MOST_LINES: Final = 15
 """How many lines are written into instructions that others read, too."""
 BEGIN: Final = "<!-- pegboard: begin -->"
@@ -33,7 +33,7 @@ class InstructionFile:
     whole: bool = False
 
 
-def files_of(machine: Machine, scope: Scope) -> list[InstructionFile]:
+def files_of(machine: Machine, scope: InstructionScope) -> list[InstructionFile]:
     """Return the files of the coding agents that are here: of the user, or in the project's folder."""
     base = machine.home if scope == "user" else machine.folder
     claude, gemini = base / ".claude", base / ".gemini"
