@@ -46,9 +46,8 @@ HEADER = " Headers carry ASCII text of one line."
             (
                 f"servers: {{'{name}': {{command: x}}}}",
                 (
-                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash stands "
-                    "between a plugin and its tool. Write something on both sides of each slash, or "
-                    "give it another name."
+                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash is "
+                    f"between a plugin and its tool.{AGAIN}"
                 ),
             )
             for name in ("/", "/b", "a/", "a//b")
