@@ -194,6 +194,7 @@ def test_what_http_takes_off_a_header_and_an_address_is_taken_off(writer: Writer
     spec = found.specs["a"]
     assert isinstance(spec, ServerSpec)
     assert (spec.url, dict(spec.headers)) == ("HTTP://x/mcp", {"Authorization": "Bearer abc"})
+    assert (spec.unavailable, found.problems) == ("", ())
     assert [token.value for token in found.tokens] == ["abc"]
 
 
