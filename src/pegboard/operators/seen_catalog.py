@@ -26,14 +26,14 @@ def services_of_agents(services: Services, agents: Collection[str]) -> Services:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SeenNames:
     """What is seen of a world; a plugin among ``plugins`` is seen with all of its tools."""
 
     toolkits: set[str] = field(default_factory=set[str])
     plugins: set[str] = field(default_factory=set[str])
     tools: set[str] = field(default_factory=set[str])
 
-    def add(self, other: _Seen) -> None:
+    def add(self, other: _SeenNames) -> None:
         self.toolkits |= other.toolkits
         self.plugins |= other.plugins
         self.tools |= other.tools
@@ -47,7 +47,7 @@ class _Seen:
 
 def _narrowed(whole: PermissionCompiler, before: World, *, agents: Iterable[str]) -> World:
     """Return the part of a world that some agents are concerned with; the part before where it is equal."""
-    world, seen = whole.world, _Seen()
+    world, seen = whole.world, _SeenNames()
     for agent in agents:
         if agent in world.agents:
             seen.add(_seen_of(whole.without_switches(agent)))
@@ -69,9 +69,9 @@ def _is_same(before: object, now: dict[str, object]) -> bool:
 
 
 @once_per_permissions
-def _seen_of(permissions: CompiledPermissions) -> _Seen:
+def _seen_of(permissions: CompiledPermissions) -> _SeenNames:
     """Return what an agent may use, names, or has switched."""
-    world, seen = permissions.world, _Seen()
+    world, seen = permissions.world, _SeenNames()
     named, switches = permissions.entries, permissions.switches
     seen.toolkits = {*named.toolkits, *switches.toolkits}
     loadout = permissions.loadout
@@ -86,7 +86,7 @@ def _seen_of(permissions: CompiledPermissions) -> _Seen:
     return seen
 
 
-def _part(plugin: Plugin, seen: _Seen) -> Plugin | None:
+def _part(plugin: Plugin, seen: _SeenNames) -> Plugin | None:
     """Return what is seen of a plugin, None where that is nothing."""
     tools = tuple(tool for tool in plugin.tools if tool.id in seen.tools)
     if plugin.name in seen.plugins or (tools and len(tools) == len(plugin.tools)):

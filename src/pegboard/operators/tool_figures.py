@@ -61,7 +61,7 @@ async def tool_figures(
     of = CountFilter(agents=agents)
     by = ("agent", "server", "tool", "outcome")
     sums = await services.store.sums(DAY, since=until - days * DAY.seconds, until=until, by=by, of=of)
-    groups = _Groups(services, unit)
+    groups = _FigureGroups(services, unit)
     found: dict[str, _Sum] = {}
     for record in sums.records:
         if record.server and record.outcome in _RAN:
@@ -98,7 +98,7 @@ class _Sum:
         )
 
 
-class _Groups:
+class _FigureGroups:
     """To which rows a record belongs, and what their tools take in a list."""
 
     def __init__(self, services: Services, unit: FigureUnit) -> None:
