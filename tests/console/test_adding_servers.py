@@ -81,7 +81,7 @@ async def test_a_server_is_added_from_pasted_json_with_the_keyboard_alone(
         await page.goto("/console/servers")
         await tab_to(page, page.get_by_role("link", name="Add a server"))
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("What the server's page gives you")).to_be_focused()
+        await expect(page.get_by_label("Configuration of the server")).to_be_focused()
         assert await findings(page, axe_core) == []
         await page.keyboard.insert_text(PASTED)
         await page.keyboard.press("Tab")

@@ -158,7 +158,7 @@ async def test_a_server_that_cannot_run_is_started_again_from_its_explanation(br
 async def test_p3_the_hits_are_those_of_the_model_in_its_order(board: Pegboard, served: ConsoleApp, words: str) -> None:
     """P3, F5: what is not for the agent follows, with the first reason of each."""
     page = await text_at(served, f"/console/explain?agent=writer&q={words}")
-    hits, _, rest = page.partition("but not for this agent")
+    hits, _, rest = page.partition("Not for this agent")
     session = await board.session(agent="writer", session_id="s")
     own = await session.search(words, limit=20)
     assert names_in(hits.partition("Found by")[2]) == [result.name for result in own.results]
