@@ -26,7 +26,10 @@ class Console:
     async def sign_in(self, page: Page, token: str | None = None) -> None:
         """Sign in with a one-time code as the printed address does, or with an operator's token."""
         if token is None:
+            unscripted = await page.evaluate("matchMedia('(scripting: none)').matches")
             await page.goto(f"{self.origin}/console?code={self.access.codes.new()}")
+            if unscripted:
+                await page.get_by_role("button", name="Sign in").click()
         else:
             await page.goto(f"{self.origin}/console")
             await page.get_by_label("Token").fill(token)

@@ -110,7 +110,7 @@ async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(br
         await console.board.ready("mail", "notes")
         await console.sign_in(page)
         await page.goto("/console/explain?agent=writer")
-        field = page.get_by_label("What it should do")
+        field = page.get_by_label("Search by task or name")
         await expect(field).to_be_focused()
         await page.keyboard.type("write that down")
         first = page.get_by_role("table", name="What its model finds").get_by_role("rowheader").first

@@ -97,7 +97,7 @@ async def test_the_navigation_has_the_pages_that_exist_in_groups_and_one_count(b
 async def test_a_narrow_window_has_the_pages_behind_a_button(browser: Browser, config: Path) -> None:
     """Without a script too."""
     async with running(config) as console, opened(browser, console.origin, width=400) as page:
-        await page.goto(f"/console?code={console.access.codes.new()}")
+        await console.sign_in(page)
         settings = page.get_by_role("link", name="Settings", exact=True)
         await expect(settings).to_be_hidden()
         await tab_to(page, page.get_by_role("button", name="Menu"))
@@ -109,7 +109,7 @@ async def test_a_narrow_window_has_the_pages_behind_a_button(browser: Browser, c
             base_url=console.origin, java_script_enabled=False, viewport={"width": 400, "height": 800}
         )
         plain = await context.new_page()
-        await plain.goto(f"/console?code={console.access.codes.new()}")
+        await console.sign_in(plain)
         await plain.get_by_role("button", name="Menu").click()
         await plain.get_by_role("link", name="Settings", exact=True).click()
         await expect(plain.get_by_role("heading", level=1)).to_have_text("Settings")
@@ -153,7 +153,7 @@ async def test_times_are_those_of_the_browser_and_utc_without_a_script(browser: 
                 base_url=console.origin, timezone_id="Asia/Kolkata", java_script_enabled=script
             )
             page = await context.new_page()
-            await page.goto(f"/console?code={console.access.codes.new()}")
+            await console.sign_in(page)
             await page.goto("/console/activity")
             cell = page.locator("td[data-label=When] time").first
             if script:
