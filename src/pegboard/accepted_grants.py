@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -129,7 +130,9 @@ class AcceptedGrants:
         """
         await self._read()
         self._off = await self._switched_off()
-        return changes(self._before or {}, grants_of(edited, _keyed(self._key)), off=self._off)
+        before, off, digest = self._before or {}, self._off, _keyed(self._key)
+        # Of many tools and agents it takes long, and others are answered meanwhile.
+        return await asyncio.to_thread(lambda: changes(before, grants_of(edited, digest), off=off))
 
     def restricted(self, edited: Configuration) -> Configuration:
         """Return what of a configuration is in force by what was accepted last; nothing is read or stored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -67,6 +68,7 @@ async def agent_changes(services: Services, parsed: ParsedLeases, world: World) 
     supposed, before = compiler.supposing_world(world), compiler.world
     found: list[AgentChange] = []
     for name in dict.fromkeys((*before.agents, *world.agents)):
+        await asyncio.sleep(0)  # of a large catalog each agent takes long: others are answered between two of them
         if name not in world.agents:
             found.append(await _removed(services, compiler, name))
         elif name not in before.agents:
