@@ -181,6 +181,7 @@ class Pegboard(Board):
         fast_path: bool | None = None,
         cached: bool = False,
         idle: float | None = None,
+        folder: Path | None = None,
     ) -> Generator[SyncPegboard]:
         """Open a configuration for code without an event loop: everything blocks.
 
@@ -195,6 +196,7 @@ class Pegboard(Board):
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
+            folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
 
         Returns:
             A context manager; its event loop runs in a thread until the end.
@@ -217,6 +219,7 @@ class Pegboard(Board):
             fast_path=fast_path,
             cached=cached,
             idle=idle,
+            folder=folder,
         )
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
             loop = OwnLoop(portal.call(asyncio.get_running_loop))
@@ -274,7 +277,13 @@ class Pegboard(Board):
         )
 
     async def create_configuration(self, *, by: str) -> str:
-        """Write ``pegboard.yaml`` into the current folder in place of the quickstart, take it up, and return its name.
+        """Write ``pegboard.yaml`` into the current folder in place of the quickstart, and take it up.
+
+        Args:
+            by: who does, for the audit trail.
+
+        Returns:
+            The name of the file.
 
         Raises:
             ConfigError: there is a configuration already, or the file cannot be written.

@@ -123,6 +123,8 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.configuration_state, ConfigurationState)
     assert_type(board.editable, EditableFile)
     assert_type(board.servers_to_add, Finder)
+    assert_type(await board.create_configuration(by="ada"), str)
+    assert_type(board.env, Mapping[str, str])
     assert_type(board.quickstart, bool)
     assert_type(board.fast_path, bool)
     assert_type(board.from_cache, bool)
