@@ -137,15 +137,14 @@ class Pegboard(Board):
             ConfigError: the configuration cannot be used; it has every problem with its place.
             StoreError: the store cannot be opened.
         """
-        variables = os.environ if env is None else env
+        env = os.environ if env is None else env
         source, quickstart = source_of(config, toolkits, loadouts, folder)
-        known = kept(source.path, variables) if cached and source.is_file else None
-        configuration = known or loaded(source, variables)
+        configuration = (known := kept(source.path, env) if cached and source.is_file else None) or loaded(source, env)
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
-        fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
+        fast = env.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         upstreams = _servers(masker, fast_path=fast, store=store, folder=folder)
-        apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
+        apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=env)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
         _keep_refusals(source, upstreams, apart)
@@ -153,19 +152,12 @@ class Pegboard(Board):
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LazyHooks(source.path.absolute().parent, apart)
-        meaning = Embedding()
-        board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
-        board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
+        board = cls(_parts(store, sources, counter, own, hooks, Embedding()), masker=masker, env=env)
+        board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, env
         board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
         board._hooks, board._folder = hooks, folder
-        try:
-            await board._take(configuration)
-            async with board._watched(watch):
-                yield board
-        finally:
-            await board.aclose()
-            hooks.close()
-            counter.rest()
+        async with board._running(configuration, hooks, counter, watch=watch):
+            yield board
 
     @classmethod
     @contextmanager
@@ -462,6 +454,20 @@ class Pegboard(Board):
         self._note_read(problems, in_force=True)
         self._apart.follow(self.configuration.specs.values())
         self._join(self.configuration.world(Catalog()), self.configuration.specs)
+
+    @asynccontextmanager
+    async def _running(
+        self, configuration: Configuration, hooks: LazyHooks, counter: OfflineTokenCounter, *, watch: bool
+    ) -> AsyncGenerator[None]:
+        """Run with a configuration meanwhile, and stop at the end what was started."""
+        try:
+            await self._take(configuration)
+            async with self._watched(watch):
+                yield
+        finally:
+            await self.aclose()
+            hooks.close()
+            counter.rest()
 
     @asynccontextmanager
     async def _watched(self, watch: bool) -> AsyncGenerator[None]:
