@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 from typing import Any
 
 import agno_driver
@@ -11,7 +12,10 @@ import pydantic_ai_driver
 import pytest
 from agents import Agent as OpenAIAgent
 from agents import Runner
-from agno.models.openai import OpenAIChat
+from agno.models.anthropic import Claude
+from agno.models.base import Model
+from agno.models.openai import OpenAIChat, OpenAIResponses
+from agno.models.response import ModelResponse
 from framework_tools import RAN
 from langchain.agents import create_agent
 from loop_talk import CHAT, OLDER_ANTHROPIC, RESPONSES, Form, talk
@@ -19,9 +23,11 @@ from pydantic_ai import Agent
 
 from pegboard import Pegboard, Session
 from pegboard.frameworks.agno import equip as equip_agno
+from pegboard.frameworks.agno.answer_ends import AnswerEnd, with_end
 from pegboard.frameworks.langchain import SessionTools as SessionMiddleware
 from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.pydantic_ai import SessionTools
+from pegboard.frameworks.runs import warn_once
 from pegboard.testing import CutReply, ModelAnswer, RawReply, ScriptedModel, StrictProvider
 
 WHOLE = json.dumps({"name": "note_add", "arguments": {"text": "eggs"}})
@@ -197,15 +203,91 @@ async def test_langchain_ends_the_run_or_has_the_model_make_its_calls_again(
     assert (RAN, server.refusals) == ([], [])
 
 
-async def test_agno_runs_nothing_of_a_lost_answer_and_what_is_whole_of_one_that_ended(
-    session: Session, calls: list[str], lost: bool
+def model_of_agno(form: str, url: str) -> Model:
+    match form:
+        case "anthropic":
+            return Claude(id="claude-opus-5", api_key="none", client_params={"base_url": url}, retries=0)
+        case "responses":
+            return OpenAIResponses(id="gpt-4.1", base_url=f"{url}/v1", api_key="none", retries=0)
+        case _:
+            return OpenAIChat(id="gpt-4.1", base_url=f"{url}/v1", api_key="none", retries=0)
+
+
+AGNO_FORMS = ["anthropic", "responses", "chat"]
+
+
+@pytest.mark.parametrize("form", AGNO_FORMS)
+async def test_agno_ends_the_run_or_has_the_model_make_its_calls_again(
+    session: Session, form: str, calls: list[str], lost: bool
 ) -> None:
-    """X2: Agno tells no reason for the end of an answer; what is no JSON it answers itself."""
-    with StrictProvider(model=broken("chat", calls, lost)) as server:
-        model = OpenAIChat(id="gpt-4.1", base_url=f"{server.url}/v1", api_key="none", retries=0)
-        agent: Any = equip_agno(agno_driver.agent_of(model), session)
+    """X2: by what the provider has sent, since Agno hands on no reason; what is no JSON Agno answers itself."""
+    with StrictProvider(model=broken(form, calls, lost)) as server:
+        agent: Any = equip_agno(agno_driver.agent_of(model_of_agno(form, server.url)), session)
         with contextlib.suppress(Exception):
             _ = [event async for event in agent.arun("Note eggs.", session_id="talk", stream=True)]
         assert (await agent.arun("Again.", session_id="talk")).content == "Done."
 
-    assert (RAN, server.refusals) == ([] if lost else ["note_add"] * calls.count(WHOLE), [])
+    assert (RAN, server.refusals) == (["note_add"] if may_run(form, calls, lost) else [], [])
+
+
+@pytest.mark.parametrize("form", AGNO_FORMS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("filtered", [False, True], ids=["too long", "filtered"])
+async def test_agno_runs_no_call_of_an_answer_that_was_cut(
+    session: Session, form: str, stream: bool, filtered: bool
+) -> None:
+    """X2: also one whose arguments are whole; the model reads why, and the run goes on.
+
+    Agno itself takes no call of a whole answer of Anthropic that was cut: that one ends the run.
+    """
+    cut = CutReply(name="call_tool", written=WHOLE, read=json.loads(WHOLE), filtered=filtered)
+    with StrictProvider(cut, "Done.") as server:
+        agent: Any = equip_agno(agno_driver.agent_of(model_of_agno(form, server.url)), session)
+        if stream:
+            said = [event.content async for event in agent.arun("Note eggs.", session_id="talk", stream=True)]
+        else:
+            said = [(await agent.arun("Note eggs.", session_id="talk")).content]
+
+    assert (RAN, server.refusals) == ([], [])
+    if stream or form != "anthropic":
+        assert "".join(map(str, said)).endswith("Done.")
+        assert "None of them has run" in json.dumps(server.bodies[-1])
+
+
+@pytest.mark.parametrize(("sent", "runs"), [({"candidates": [{"finish_reason": "MAX_TOKENS"}]}, False),
+                                            ({"candidates": [{"finish_reason": None}]}, False),
+                                            ({"candidates": [{"finish_reason": "STOP"}]}, True),
+                                            ({"messageStop": {"stopReason": "max_tokens"}}, False),
+                                            ({"data": {"choices": [{"finish_reason": "length"}]}}, False),
+                                            ({"done_reason": "length"}, False), ({"text": "."}, True)])  # fmt: skip
+def test_the_reason_of_an_end_is_read_in_every_form(sent: dict[str, Any], runs: bool) -> None:
+    """X2: Gemini's own, Bedrock, Mistral, Ollama, and one that says nothing."""
+    end = AnswerEnd()
+    end.take(with_end(ModelResponse(), sent))
+
+    assert (end.cut([{"name": "note_add", "arguments": "{}"}]) == "") is runs
+
+
+async def test_a_model_of_agno_that_tells_no_reason_is_warned_of_once(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X2: its calls run."""
+
+    class Silent(OpenAIChat):
+        def _parse_provider_response_delta(self, response_delta: Any) -> ModelResponse:
+            response_delta = response_delta.model_copy()
+            return super()._parse_provider_response_delta(response_delta)
+
+        async def ainvoke_stream(self, *args: Any, **options: Any) -> Any:
+            async for part in super().ainvoke_stream(*args, **options):
+                vars(part).pop("pegboard_end", None)
+                yield part
+
+    warn_once.cache_clear()
+    call = [("call_tool", json.loads(WHOLE))]
+    with caplog.at_level(logging.WARNING, "pegboard.frameworks"), StrictProvider(call, "Done.") as server:
+        model = Silent(id="gpt-4.1", base_url=f"{server.url}/v1", api_key="none", retries=0)
+        agent: Any = equip_agno(agno_driver.agent_of(model), session)
+        _ = [event async for event in agent.arun("Note eggs.", session_id="talk", stream=True)]
+
+    assert (RAN, ["Silent" in one.getMessage() for one in caplog.records]) == (["note_add"], [True])

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from agno.exceptions import AgentRunException
 from agno.media import File
 from agno.models.message import Message
+from agno.models.response import ModelResponse
 from agno.run import RunContext
 from agno.tools.function import Function, ToolResult
 from pydantic import Field, PrivateAttr
@@ -22,6 +23,7 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.frameworks import runs
+from pegboard.frameworks.agno.answer_ends import AnswerEnd
 from pegboard.frameworks.owned_run import OwnedRun
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
@@ -49,11 +51,31 @@ class AgnoSessionFunction(Function):
     answer: Any = Field(default=None, exclude=True, repr=False)
     passed: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
+    _end: AnswerEnd = PrivateAttr(default_factory=AnswerEnd)
     _run: OwnedRun | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the defaults
     _history: HistoryReader[Message] | None = PrivateAttr(default=None)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> AgnoSessionFunction:
         return copy(self)
+
+    def begin_answer(self) -> None:
+        """Note that the model begins an answer."""
+        self._end = AnswerEnd()
+
+    def seen(self, part: ModelResponse) -> ModelResponse:
+        """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
+        self._end.take(part)
+        if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
+            part.tool_calls = []
+        return part
+
+    def note_cut(self, calls: Sequence[JsonObject], model: str) -> None:
+        """Note whether the answer that makes those calls was cut, so that none of them runs."""
+        self.run.answered(content=None, calls=(), cut=self._end.cut(calls))
+        if self.host is not None and not (self._end.reason or self._end.is_known):
+            runs.warn_once(
+                f"Agno's {model} does not tell why an answer ends: of one that was cut off, calls that are whole run."
+            )
 
     @property
     def run(self) -> OwnedRun:

@@ -14,6 +14,7 @@ from agno.tools.function import Function, FunctionCall
 
 from pegboard.board.session import Session
 from pegboard.frameworks import runs
+from pegboard.frameworks.agno.answer_ends import with_end
 from pegboard.frameworks.agno.batches import CallBatch, ends_of, judged, returned_of, under_way
 from pegboard.frameworks.agno.session_function import AgnoSessionFunction, function_among, function_of_request
 from pegboard.frameworks.runs import SessionRun
@@ -34,7 +35,8 @@ class AgnoSessionModel:
             answer: ModelResponse | None = None
             while answer is None or run.asks_again():
                 try:
-                    answer = _seen(run, own.invoke(*args, **given))
+                    function.begin_answer()
+                    answer = function.seen(own.invoke(*args, **given))
                 except ModelProviderError as error:
                     if not run.with_session_sync(partial(_dropped, run, given["tools"], error)):
                         raise
@@ -52,7 +54,8 @@ class AgnoSessionModel:
             answer: ModelResponse | None = None
             while answer is None or run.asks_again():
                 try:
-                    answer = _seen(run, await own.ainvoke(*args, **given))
+                    function.begin_answer()
+                    answer = function.seen(await own.ainvoke(*args, **given))
                 except ModelProviderError as error:
                     if not await run.with_session(partial(_dropped, run, given["tools"], error)):
                         raise
@@ -70,7 +73,8 @@ class AgnoSessionModel:
             given = run.with_session_sync(partial(function.prepared, run, request))
             while again:
                 try:
-                    yield from map(partial(_seen, run), own.invoke_stream(*args, **given))
+                    function.begin_answer()
+                    yield from map(function.seen, own.invoke_stream(*args, **given))
                     again = run.asks_again()
                 except ModelProviderError as error:
                     if not run.with_session_sync(partial(_dropped, run, given["tools"], error)):
@@ -89,13 +93,25 @@ class AgnoSessionModel:
             given = await run.with_session(partial(function.prepared, run, request))
             while again:
                 try:
+                    function.begin_answer()
                     async for part in own.ainvoke_stream(*args, **given):
-                        yield _seen(run, part)
+                        yield function.seen(part)
                     again = run.asks_again()
                 except ModelProviderError as error:
                     if not await run.with_session(partial(_dropped, run, given["tools"], error)):
                         raise
             yield ModelResponse(content=await run.with_session(run.close) or None)
+
+    def _parse_provider_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:
+        """Return an answer of the provider as Agno has it, with why it ends."""
+        own = _any(super())
+        return with_end(own._parse_provider_response(response, *args, **options), response)  # noqa: SLF001 - Agno's seam
+
+    def _parse_provider_response_delta(self, *args: Any, **options: Any) -> Any:
+        """Return a part of an answer of the provider as Agno has it, with why it ends."""
+        raw = next(iter((*args, *options.values())), None)
+        own = _any(super())
+        return with_end(own._parse_provider_response_delta(*args, **options), raw)  # noqa: SLF001 - Agno's seam
 
     def get_function_calls_to_run(
         self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
@@ -107,6 +123,7 @@ class AgnoSessionModel:
         written = {call.get("id"): call.get("function", {}) for call in assistant_message.tool_calls or ()}
         if function is not None:
             known.pop(function.name, None)
+            function.note_cut([*written.values()], type(self).__name__)
             names = {n for one in written.values() if (n := str(one.get("name"))) not in known}
             fresh = {name: function.call_of(name) for name in names}
             session_names = set(fresh)
@@ -164,13 +181,6 @@ async def _dropped(run: SessionRun, tools: list[dict[str, Any]], error: ModelPro
     rejected = await run.rejects(error, sent, session)
     tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
     return bool(rejected)
-
-
-def _seen(run: SessionRun, part: ModelResponse) -> ModelResponse:
-    """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
-    if not run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
-        part.tool_calls = []
-    return part
 
 
 def _any(own: Any) -> Any:
