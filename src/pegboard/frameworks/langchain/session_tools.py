@@ -14,6 +14,7 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Command
 
+from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks.langchain.approvals import decided_by, decision_of
 from pegboard.frameworks.langchain.calls import answer_to, calling, message_of, messages_of
@@ -37,6 +38,7 @@ from pegboard.frameworks.langchain.returned import direct_answer, under_way, wit
 from pegboard.frameworks.langchain.session_tool import SessionTool, failed, failure, is_failure
 from pegboard.frameworks.owned_run import OwnedRun
 from pegboard.frameworks.runs import AnySession
+from pegboard.ports.framework_runs import FrameworkRun
 
 ToolAnswer = ToolMessage | Command[Any]
 
@@ -110,10 +112,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 answer = run.with_session_sync(partial(answer_to, run, messages_of(request), call, under_way))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
-            message = with_returned(message_of(answer, call["name"], call["id"]), answer, under_way)
-            if answer.status == "error":
-                raise failure(message, under_way.raised[-1] if under_way.raised else None)
-            return message
+            return _returned(answer, call, under_way)
 
         tool = SessionTool(name=request.tool_call["name"], answered=answered) if request.tool is None else request.tool
         try:
@@ -136,10 +135,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 answer = await run.with_session(partial(answer_to, run, messages_of(request), call, under_way))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = await run.with_session(partial(decided_by, answer, decision))
-            message = with_returned(message_of(answer, call["name"], call["id"]), answer, under_way)
-            if answer.status == "error":
-                raise failure(message, under_way.raised[-1] if under_way.raised else None)
-            return message
+            return _returned(answer, call, under_way)
 
         tool = SessionTool(name=request.tool_call["name"], answered=answered) if request.tool is None else request.tool
         try:
@@ -197,6 +193,14 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         if run.over:
             self._runs.forget(run)
         return with_text(response, closing) if closing else response
+
+
+def _returned(answer: CallAnswer, call: ToolCall, under_way: FrameworkRun) -> Any:
+    """Return what LangChain is given of a call; raises what middleware behind ours sees of one that failed."""
+    message = with_returned(message_of(answer, call["name"], call["id"]), answer, under_way)
+    if answer.status == "error":
+        raise failure(message, under_way.raised[-1] if under_way.raised else None)
+    return message
 
 
 def _read_of(error: BaseException, run: OwnedRun) -> ToolMessage:
