@@ -62,6 +62,9 @@ async def test_what_is_wrong_with_a_grant_stays_as_it_was_typed(eve: Program, co
         assert (response.status_code, wrong in response.text) == (422, True)
         assert ("checked" in response.text) is ("agent" in form)
     before = text_of(config)
+    again = {"name": "bob", "agents": ["helper"], "rights": ["see"]}
+    code, _, _ = await eve.refused("POST", "/api/people", 409, json=again)
+    assert code == "name_taken"
     made = await eve.ask("POST", "/api/people", json={"name": "zoe", "agents": ["helper"], "rights": ["see"]})
     assert text_of(config) == before
     await eve.ask("POST", f"/api/configuration/edits/{made['edit']['id']}/save")
