@@ -88,7 +88,7 @@ async def _require_known(on: Session, cases: Sequence[SearchCase]) -> None:
                 hint = did_you_mean(name, names) or "`pegboard tools` lists what the agent may use."
                 message = f"the agent '{on.key.agent}' has no tool '{name[:100]}'."
                 problems.append(
-                    Problem(severity="error", code="unknown_name", message=message, hint=hint, place=case.place)
+                    Problem(severity="error", code="bad_value", message=message, hint=hint, place=case.place)
                 )
     if problems:
         raise ConfigError("\n".join(map(str, problems)), problems=problems)
