@@ -54,7 +54,7 @@ types: $(VENV)/.dev ## Check the types only
 	$(VENV)/bin/pyrefly check --output-format min-text --min-severity error
 
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
-	@$(PY) -m pytest --workers $(WORKERS) $(ARGS) || $(PY) tools/second_look.py $$?
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || $(PY) tools/second_look.py $$?
 
 rules: $(VENV)/.dev ## Fill in tests/rules.md and tests/behaviours.md from the tests
 	$(PY) tools/rules.py

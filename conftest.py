@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import os
 import re
-import shutil
 import tempfile
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -35,26 +34,9 @@ _FOLDER = roomy_memory()
 if _FOLDER is not None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _FOLDER)
 
-pytest_plugins = ["forked_workers"]
-
-RUN = tempfile.mkdtemp(prefix="pegboard-tests-", dir=_FOLDER)
-os.environ["PEGBOARD_RUN"] = RUN
-"""The folder of this run, for all its processes."""
-
-
-def pytest_worker_started() -> None:
-    """Keep what this process of a run of the tests counts or keeps out of the user's own folders, and others'."""
-    os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=RUN)
-
-
-pytest_worker_started()
-_FIRST_PROCESS = os.getpid()
-
-
-def pytest_unconfigure() -> None:
-    if os.getpid() == _FIRST_PROCESS:
-        shutil.rmtree(RUN, ignore_errors=True)
-
+# What a run of the tests counts or keeps stays out of the user's own folders.
+_CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-", dir=_FOLDER)
+os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = _CACHE.name
 
 # What serves a client over stdio is the process that a test starts; tests of the daemon have one of their own.
 os.environ["PEGBOARD_DAEMON"] = "0"
@@ -121,7 +103,7 @@ LONG = frozenset({"test_site.py", "test_login_suite.py", "test_distributions.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes longest first: at the end, all workers but one would wait for it."""
+    """Put what takes longest first: workers steal tests from the end of each other's, and a document is one program."""
     items.sort(key=lambda item: item.path.suffix != ".md" and item.path.name not in LONG)
 
 

@@ -31,9 +31,10 @@ SHOW_LINE = "from pegboard.support.installed import install_line; print(install_
 
 
 @pytest.fixture(scope="session")
-def dist() -> Path:
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with both distributions, built once for all processes of this run."""
-    folder = Path(os.environ["PEGBOARD_RUN"]) / "dist"
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
     with (folder.parent / "dist.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
