@@ -133,7 +133,8 @@ def _inspected(
     registered = with_settings(config, registered)
     specs = joined(config, registered)
     names = MemberNames(config, registered, tools, joined=specs.keys())
-    masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))
+    secrets = frozenset(reading.secrets | _literal_secrets(config, reading.secrets))
+    masker = Masker(secrets)
     found = [
         *reading.problems,
         *wrong,
@@ -156,14 +157,14 @@ def _inspected(
     problems = sorted(dict.fromkeys(_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems, unusable
-    return _configuration(config, reading, specs, masker, problems), problems, unusable
+    return _configuration(config, reading, specs, secrets, problems), problems, unusable
 
 
 def _configuration(
     config: UncheckedConfig,
     reading: Reading,
     specs: Mapping[str, PluginSpec],
-    masker: Masker,
+    secrets: frozenset[str],
     problems: Sequence[Problem],
 ) -> Configuration:
     store = config.validated.section.store
@@ -178,7 +179,7 @@ def _configuration(
         tokens=config.tokens,
         store=store_url(store.url if store else None, reading.path),
         store_grace=store.grace if store else STORE_GRACE,
-        secrets=masker.values,
+        secrets=secrets,
         problems=tuple(problems),
         reload=config.validated.section.reload,
         notify=hooks_of(config.validated),

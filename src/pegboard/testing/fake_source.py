@@ -18,6 +18,7 @@ from pegboard.ports import (
     Fingerprint,
     HookAnswer,
     PrintedLine,
+    RefusedAccess,
     ServerActivity,
     TakeList,
 )
@@ -169,6 +170,10 @@ class FakeSource:
     def printed(self, spec: PluginSpec) -> Sequence[PrintedLine]:
         """Return what a plugin printed by :meth:`prints`."""
         return tuple(self._lines.get(spec.name, ()))
+
+    def refused(self, spec: PluginSpec) -> Sequence[RefusedAccess]:  # noqa: ARG002
+        """Return nothing: no plugin is confined."""
+        return ()
 
     def activity(self) -> ServerActivity:
         """Return counts that change with what :meth:`fail`, :meth:`restart` and :meth:`prints` do."""
