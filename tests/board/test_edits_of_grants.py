@@ -92,7 +92,7 @@ WIDER = {
     "a weaker guard": edited("plugins", "wipe", "guards", {"wipe": {"what": {"deny": ["everything"]}}}),
     "an approval that is gone": edited("plugins", "wipe", "approve", GONE),
     "a weaker approval": edited("plugins", "wipe", "approve", {"wipe_more": "destructive", "wipe": BY_OPERATOR}),
-    "who may answer": edited("approvals", GONE),
+    "who may answer": edited("approvals", {"by": "client"}),
     "who may answer a rule": edited("plugins", "wipe", "approve", {"wipe_more": "always", "wipe": "always"}),
     "a predicate": edited("plugins", "look", "needs", {"": {"when": "p_send:send"}}),
     "a policy hook": edited("toolkits", "kit", "policy", {"python": "p_send:send"}),
@@ -529,30 +529,47 @@ async def test_pins_that_let_more_pass_wait_for_a_person(tmp_path: Path, before:
 
 
 CONFINED: list[tuple[str, Any, Any, bool]] = [
-    ("not confined any more", True, None, True),
+    ("not confined any more", {"write": ["data"]}, None, True),
     ("nor by one that says more", {"write": [], "network": "none"}, False, True),
     ("a folder to write", {"write": ["data"]}, {"write": ["data", "more"]}, True),
     ("its own folder to write", {"write": []}, True, True),
-    ("its own folder by name: `true` would give no home folder", True, {"write": ["."]}, True),
-    ("a file to read", True, {"read": ["more"]}, True),
-    ("some of the network in place of none", {"network": "none"}, {"network": [443]}, True),
-    ("one more port", {"network": [443]}, {"network": [443, 53]}, True),
-    ("the whole network in place of some", {"network": [443]}, True, True),
-    ("it may run unconfined", True, {"if_possible": True}, True),
-    ("less to write and more to read", True, {"write": [], "read": ["more"]}, True),
+    ("a file to read", {"write": []}, {"write": [], "read": ["more"]}, True),
+    ("some of the network for none", {"write": [], "network": "none"}, {"write": [], "network": [443]}, True),
+    ("one more port", {"write": [], "network": [443]}, {"write": [], "network": [443, 53]}, True),
+    ("the whole network for some", {"write": [], "network": [443]}, {"write": []}, True),
+    ("it may run unconfined", {"write": []}, {"write": [], "if_possible": True}, True),
+    ("less to write and more to read", {"write": ["data"]}, {"write": [], "read": ["more"]}, True),
     ("a part of what it wrote: a link of its own, maybe", {"write": ["data", "data/x"]}, {"write": ["data/x"]}, True),
-    ("a part of its own folder, likewise", True, {"write": ["data"]}, True),
     ("what it reads of that", {"write": ["data"], "read": ["data/x"]}, {"write": [], "read": ["data/x"]}, True),
-    ("confined", None, True, False),
-    ("nothing to write", True, {"write": []}, False),
+    ("confined", None, {"write": ["data"]}, False),
+    ("nothing to write", {"write": ["data"]}, {"write": []}, False),
     ("less to write", {"write": ["data", "more"]}, {"write": ["more"]}, False),
     ("what it wrote to read", {"write": ["data", "more"]}, {"write": ["more"], "read": ["data"]}, False),
-    ("nothing to read", {"read": ["more"]}, True, False),
-    ("some of the network", True, {"network": [443, 53]}, False),
-    ("less of it", {"network": [443, 53]}, {"network": [443]}, False),
-    ("none of it", {"network": [443]}, {"network": "none"}, False),
-    ("never unconfined", {"if_possible": True}, True, False),
+    ("nothing to read", {"write": [], "read": ["more"]}, {"write": []}, False),
+    ("some of the network", {"write": []}, {"write": [], "network": [443, 53]}, False),
+    ("less of it", {"write": [], "network": [443, 53]}, {"write": [], "network": [443]}, False),
+    ("none of it", {"write": [], "network": [443]}, {"write": [], "network": "none"}, False),
+    ("never unconfined", {"write": [], "if_possible": True}, {"write": []}, False),
 ]  # fmt: skip
+"""Of these none writes before the folder in which the configuration lies."""
+CONFINED_PARTS = {
+    ("servers", "up"): {"command": "nowhere"},
+    ("plugins", "look"): {"python": "p_look"},
+    ("plugins", "calculator"): {},
+}
+CONFINEMENTS = sorted(f"plugins.{name}.confine" for _, name in CONFINED_PARTS)
+
+
+def confined(confine: Any) -> dict[str, Any]:
+    """Return a document in which a server, code of the project and an installed plugin are confined."""
+    found = edited("agents", "a", "tools", ["look", "up", "calculator"])
+    for (section, name), part in CONFINED_PARTS.items():
+        found = of(found, section, name, part if confine is None else {**part, "confine": confine})
+    return found
+
+
+def confinements(board: Pegboard) -> list[Confinement | None]:
+    return [board.configuration.specs[name].confine for _, name in CONFINED_PARTS]
 
 
 @pytest.mark.parametrize(
@@ -562,45 +579,52 @@ async def test_a_confinement_that_lets_more_through_waits_for_a_person(
     config: Path, before: Any, after: Any, waits: bool
 ) -> None:
     """P10, A7: of servers and of plugins, in a file's own code or installed; what lets less through counts at once."""
-    parts = {
-        ("servers", "up"): {"command": "nowhere"},
-        ("plugins", "look"): {"python": "p_look"},
-        ("plugins", "calculator"): {},
-    }
-    base = edited("agents", "a", "tools", ["look", "up", "calculator"])
-    names = sorted(f"plugins.{name}.confine" for _, name in parts)
-
-    def document(confine: Any) -> dict[str, Any]:
-        found = base
-        for (section, name), part in parts.items():
-            found = of(found, section, name, part if confine is None else {**part, "confine": confine})
-        return found
-
-    def confinements(board: Pegboard) -> list[Confinement | None]:
-        return [board.configuration.specs[name].confine for _, name in parts]
-
-    write(config, document(before))
+    write(config, confined(before))
     async with Pegboard.open(config) as board:
         was = confinements(board)
-    write(config, document(after))
+    write(config, confined(after))
     async with Pegboard.open(config) as board:
-        assert [change.name for change in board.waiting] == (names if waits else [])
+        assert [change.name for change in board.waiting] == (CONFINEMENTS if waits else [])
         assert (confinements(board) == was) == waits
         await board.accept(by="ada")
         accepted = confinements(board)
         records = await board.services.store.entries(kind="permission", limit=50)
         assert {(record.subject, record.outcome, record.by) for record in records} == {
-            (name, "wider" if waits else "narrower", "ada" if waits else "") for name in names
+            (name, "wider" if waits else "narrower", "ada" if waits else "") for name in CONFINEMENTS
         }
-        write(config, document(before))
+        write(config, confined(before))
         await board.reload()
-        assert waits or [change.name for change in board.waiting] == names
-        write(config, document(after))
+        assert waits or [change.name for change in board.waiting] == CONFINEMENTS
+        write(config, confined(after))
         await board.reload()
     (config.parent / "state.db").unlink()
     shutil.rmtree(user_folders.state() / "accepted")
     async with Pegboard.open(config) as board:
         assert accepted == confinements(board) != was
+
+
+@pytest.mark.parametrize("after", [None, {"write": ["."]}, {"write": ["data"]}, {"write": []}])
+async def test_where_its_folder_has_the_configuration_a_confinement_waits_with_the_file(
+    config: Path, after: Any
+) -> None:
+    """P10, A7: also one that lets less through, since the plugin may have written it; `.` gives a home folder, too."""
+    write(config, confined(True))
+    async with Pegboard.open(config) as board:
+        was = confinements(board)
+        write(config, confined(after))
+        await board.reload()
+        assert [change.name for change in board.waiting] == [config.name]
+        assert confinements(board) == was
+    async with Pegboard.open(config) as board:
+        assert [change.name for change in board.waiting] == [config.name]
+        assert confinements(board) == was
+        await board.accept(by="ada")
+        assert board.waiting == ()
+        assert confinements(board) != was
+        records = await board.services.store.entries(kind="permission", limit=50)
+        assert {(record.subject, record.by) for record in records} == {
+            (name, "ada") for name in (config.name, *CONFINEMENTS)
+        }
 
 
 async def test_the_record_says_what_a_plugin_was_and_is_confined_to(config: Path) -> None:
@@ -628,7 +652,7 @@ async def test_an_installed_plugin_stays_confined_once_the_file_says_nothing_of_
 ) -> None:
     """P10, A7: an agent's entry or a loadout brings it in still."""
     bare = edited("agents", "b", agent)
-    write(config, of(bare, "plugins", plugin, {"confine": True}))
+    write(config, of(bare, "plugins", plugin, {"confine": {"write": []}}))
     async with Pegboard.open(config) as board:
         write(config, bare)
         await board.reload()
@@ -641,7 +665,7 @@ async def test_an_installed_plugin_stays_confined_once_the_file_says_nothing_of_
 async def test_an_installed_plugin_that_a_pattern_reaches_does_not_come_back_unconfined(config: Path) -> None:
     """P10, A7: it is gone once the file says nothing of it, and to be there again is granted anew."""
     bare = edited("agents", "b", {"discoverable": ["calc*"]})
-    write(config, of(bare, "plugins", "calculator", {"confine": True}))
+    write(config, of(bare, "plugins", "calculator", {"confine": {"write": []}}))
     async with Pegboard.open(config) as board:
         write(config, bare)
         await board.reload()
