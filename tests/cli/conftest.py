@@ -72,6 +72,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def own_folders_apart(folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the user's own folders out of the current one, so that something confined may write that (A7)."""
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path_factory.mktemp("own")))
+
+
+@pytest.fixture
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the home folder, which lies in the current one."""
     home = folder / "home"

@@ -412,10 +412,11 @@ def test_a_load_that_is_refused_says_what_helps_however_long_that_is(run: Run, f
     assert told in " ".join(run("session", "load", "both").out.split())
 
 
+@pytest.mark.usefixtures("own_folders_apart")
 def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_line(
     run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    "A7: a file among its arguments, a socket in its environment; and that Pegboard's own files lie in its folder."
+    "A7: a file among its arguments, a socket in its environment; and that the configuration lies in its folder."
     (elsewhere := tmp_path_factory.mktemp("elsewhere") / "notes.txt").touch()
     server: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER), str(elsewhere)], "confine": True}
     server["env"] = {"DOCKER_HOST": "unix:///var/run/docker.sock"}
@@ -428,21 +429,24 @@ def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_li
         ),
         "server 'files' is confined, and does not get `DOCKER_HOST`, which leads to a socket.": "",
     }
-    assert f"Pegboard's own files lie in '{folder}'" in ran.out + ran.err
+    assert str(folder / "pegboard.yaml") in ran.out + ran.err
     server["confine"] = {"write": [".", str(elsewhere)]}
     server["env"] = {}
     put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))
-    assert [p for p in run("check", "--json").json["problems"] if p["code"] == "out_of_reach"] == []
+    assert "waits" in {problem["code"] for problem in run("check", "--json").json["problems"]}
+    assert run("accept").code == 0
+    assert [p for p in run("check", "--json").json["problems"] if p["code"] in ("out_of_reach", "waits")] == []
 
 
+@pytest.mark.usefixtures("own_folders_apart")
 @pytest.mark.parametrize("plugin", ["shell", "mine"])
 def test_a_confined_plugin_whose_folder_has_pegboards_own_files_is_noted_of(
     run: Run, folder: Path, plugin: str
 ) -> None:
-    """A7: as of a server: it would fail in words of its own. With a folder of its own there is nothing to note."""
+    """A7: as of a server: edits of them wait from then on. With a folder of its own there is nothing to note."""
     put("mine.py", NOTE)
     about = {"mine": "python: mine, "}.get(plugin, "")
-    for confine, noted in (("true", True), ("{write: [sub]}", False)):
+    for confine, noted in (("{write: [sub]}", False), ("true", True)):
         (folder / "sub").mkdir(exist_ok=True)
         put(
             "pegboard.yaml",

@@ -168,15 +168,16 @@ def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
     assert run("init", "--confine", "--force", "--json").json["confined"] == []
 
 
+@pytest.mark.usefixtures("own_folders_apart")
 def test_the_start_of_its_own_says_how_what_writes_or_runs_is_confined(run: Run, folder: Path) -> None:
     """P10: every plugin of the one list is named; none is there before somebody names it."""
     assert run("init").code == 0
     text = (folder / "pegboard.yaml").read_text()
     (line,) = (line for line in text.splitlines() if "confine: true" in line)
     assert set(UNCONFINED) <= set(re.findall(r"\w+", line))
+    (folder / "pegboard.yaml").write_text(text.replace("[files]", "[files, shell]"))
+    assert "unconfined" in {problem["code"] for problem in run("check", "--json").json["problems"]}
     (folder / "pegboard.yaml").write_text(
         text.replace(line, "  shell: {confine: true}").replace("[files]", "[files, shell]")
     )
     assert "unconfined" not in {problem["code"] for problem in run("check", "--json").json["problems"]}
-    (folder / "pegboard.yaml").write_text(text.replace("[files]", "[files, shell]"))
-    assert "unconfined" in {problem["code"] for problem in run("check", "--json").json["problems"]}
