@@ -64,7 +64,7 @@ def test_a_call_waits_is_shown_is_allowed_and_runs_once(run: Run, files: Path) -
     """T13, A3: each in a process of its own; the file is there until somebody allows the call."""
     asked = run("call", "delete_file", '{"path": "victim.txt"}')
     assert asked.code == 4
-    assert "'delete_file' needs the approval of a person and was not called" in asked.out
+    assert "'delete_file' needs the approval of a person and was not called" in asked.err
     approval = waiting(run)
     assert (files / "victim.txt").exists()
     listed = run("approvals", "list")

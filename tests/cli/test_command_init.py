@@ -92,7 +92,7 @@ def test_the_file_is_as_private_as_the_one_that_it_was_taken_from(run: Run, fold
         ('{"mcpServers": ', "client.json:1:"),
         ('{"somethingElse": {}}', "no MCP servers"),
         ('{"mcpServers": []}', "mcpServers is not an object"),
-        ("", "is empty"),
+        ("", "no MCP servers"),
         (None, "does not exist"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     ran = run("call", "docs__whoami", "--principal", principal, "--json")
     assert (plain.code, ran.code, ran.json["status"]) == (5, 5, "needs_login")
     assert ran.json["structured"]["login"] == {"server": "docs", "command": f"pegboard login docs{more}"}
-    assert f"'docs' wants a login: `pegboard login docs{more}`." in plain.out
+    assert f"'docs' wants a login: `pegboard login docs{more}`." in plain.err
     assert "http" not in plain.out + plain.err + ran.out
     assert "registrations" not in site.counts
     assert Path(config).is_file()

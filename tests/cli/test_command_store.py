@@ -91,6 +91,8 @@ NOT_ASKED = {
     "console": "serves",
     "accept": "changes",
     "call": "changes",
+    "load": "changes",
+    "unload": "changes",
     "login": "asked with --list",
     "logout": "changes",
     "session load": "changes",
@@ -110,6 +112,11 @@ NOT_ASKED = {
     "store import": "is what is tested",
     "store check": "says where the store is",
     "store rekey": "changes",
+    "daemon status": "reads no store",
+    "daemon stop": "reads no store",
+    "daemon restart": "reads no store",
+    "daemon logs": "reads no store",
+    "eval": "asked with a file of requests",
 }
 
 

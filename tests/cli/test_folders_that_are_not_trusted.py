@@ -50,7 +50,10 @@ toolkits:
 agents:
   default: {{tools: [stranger], allowed_toolkits: [kit], initial_toolkits: [kit], discoverable: ["*"]}}
 """
-NO_CONFIGURATION = {"schema", "init", "add", "remove", "update", "secret set", "secret list", "secret delete"}
+NO_CONFIGURATION = {
+    "schema", "init", "add", "remove", "update", "secret set", "secret list", "secret delete",
+    "daemon status", "daemon stop", "daemon restart", "daemon logs",
+}  # fmt: skip
 """The commands that need no configuration, do without one that is not accepted, or are about the user's own."""
 GIVEN = {
     "call": ["one", "{}"],
@@ -63,7 +66,7 @@ INSTALL = ["--install", "claude-code"]
 MORE = [
     *(("check", [option]) for option in ("--probe", "--json")),
     *(("init", words) for words in ([], INSTALL, [*INSTALL, "--no-check"])),
-    *(("serve", ["--stdio"]), ("doctor", [])),
+    *(("serve", ["--stdio"]), ("doctor", []), ("daemon stop", [])),
 ]
 
 

@@ -277,7 +277,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(run: Run, monkeypatch: p
     ("name", "content", "message"),
     [
         ("folder", None, "folder: is a folder"),
-        ("/dev/null", None, "/dev/null: is empty"),
+        ("/dev/null", None, "/dev/null: there are no MCP servers in it"),
         ("/dev/zero", None, "/dev/zero: is more than 10 MB"),
         ("binary.json", b"\xff\xfe\x00", "binary.json:1:1: is written in UTF-16"),
         ("huge.json", b" " * 10_000_001, "huge.json: is 10 MB; a configuration is at most 10 MB"),

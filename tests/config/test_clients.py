@@ -296,7 +296,6 @@ def test_behind_pegboard_its_own_servers_are_taken(writer: Writer) -> None:
         ("config.toml", "[mcp_servers.git\n", "config.toml:1:17: is not valid TOML"),
         (".mcp.json", '{"mcpServers": {"a": }}', ".mcp.json:1:22: is not valid JSON"),
         (".mcp.json", '{"mcpServers": 3}', "mcpServers is not an object"),
-        (".mcp.json", "", "is empty"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_with_its_place(writer: Writer, name: str, text: str, message: str) -> None:

@@ -59,9 +59,10 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process runs: one that nobody has waited for does not."""
+    """Return whether a process runs: one that nobody has waited for does not, once all of its threads have ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
     except FileNotFoundError:
         return False
 

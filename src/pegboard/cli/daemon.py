@@ -122,7 +122,9 @@ def restart(as_json: JsonOption = False) -> int:
 
 
 def logs(
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the newest lines.")] = LAST_LINES,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="COUNT", min=1, help="How many of the newest lines.")
+    ] = LAST_LINES,
     as_json: JsonOption = False,
 ) -> int:
     """Print the newest lines of the daemon's log."""

@@ -291,7 +291,9 @@ class ToolListNotifier:
 
 def _viewer(caller: Caller) -> Caller:
     """Return what a list of the 2026-07-28 era depends on, of a caller (G4)."""
-    return replace(caller, session=None, transport_session=None, client="", folder="", declared="")
+    return Caller(
+        agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app, draws_ui=caller.draws_ui
+    )
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)
