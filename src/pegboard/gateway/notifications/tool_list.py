@@ -291,9 +291,7 @@ class ToolListNotifier:
 
 def _viewer(caller: Caller) -> Caller:
     """Return what a list of the 2026-07-28 era depends on, of a caller (G4)."""
-    return Caller(
-        agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app, draws_ui=caller.draws_ui
-    )
+    return Caller(agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app, draws_ui=caller.draws_ui)
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)
