@@ -17,6 +17,7 @@ from .running import Console, running
 from .waiting_calls import CONFIG, TOKENS, set_up
 
 ADA = "ada-s3cret-token"
+CLIENT_ANSWERS = "approvals: {by: client}\n"
 OTHER_OPERATOR = "  bob: {token: bob-s3cret-token, agents: [default], console: true}\n"
 
 
@@ -32,7 +33,7 @@ class Consoles:
 
 @asynccontextmanager
 async def consoles(folder: Path) -> AsyncIterator[Consoles]:
-    config = set_up(folder, CONFIG + TOKENS + OTHER_OPERATOR)
+    config = set_up(folder, CONFIG + TOKENS + OTHER_OPERATOR + CLIENT_ANSWERS)
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(running(config)) for _ in range(2)]
         origin, proxy = await stack.enter_async_context(round_robin(first.origin, second.origin))

@@ -104,7 +104,7 @@ async def test_the_screenshots_of_the_documentation(browser: Browser, config: Pa
         await shot(page, screenshots / "switches.png")
         await page.keyboard.press("Escape")
         await page.goto("/console/session?principal=ada&agent=assistant&session=weekly-report")
-        await expect(page.get_by_role("rowheader", name="calendar__invite_people").first).to_be_visible()
+        await expect(page.get_by_role("rowheader").filter(has_text="calendar__invite_people").first).to_be_visible()
         await shot(page, screenshots / "session.png")
         await page.goto("/console/approvals")
         await expect(page.get_by_role("main")).to_contain_text("Weekly review")
