@@ -115,7 +115,9 @@ async def discover_code(services: Services, snapshot: Snapshot, tool: Tool) -> S
 async def discover_every(services: Services, kinds: Container[str] = ASKED) -> None:
     """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
-    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
+    requests = [PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds]
+    if await services.loader.ready(requests, wait=SERVER_WAIT):
+        await services.compiler.refresh()  # a part of the world follows the whole
 
 
 def _loaded(permissions: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
