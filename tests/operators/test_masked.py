@@ -15,6 +15,7 @@ from pegboard import console
 from pegboard.core.model.masking import Masker
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, texts_of
+from pegboard.operators.seen_catalog import services_of_agents
 from pegboard.operators.subjects import OperatorSubjects, make_subjects
 
 NAMES = ShownNames(Masker(["hunter22"]), b"key")
@@ -38,7 +39,7 @@ def asked_by_the_console() -> Iterator[Callable[..., object]]:
             if (
                 isinstance(one, FunctionType)
                 and one.__module__.startswith("pegboard.operators.")
-                and one is not make_subjects
+                and one not in (make_subjects, services_of_agents)
             ):
                 yield one
     for subject in get_type_hints(OperatorSubjects).values():
