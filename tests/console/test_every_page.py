@@ -131,7 +131,13 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/servers": ("/console/servers",),
         "/console/servers/plugins": ("/console/servers/plugins",),
         "/console/server": (of("/console/server", name="text"), of("/console/server", name="crm")),
+        "/console/tools": ("/console/tools", of("/console/tools", q="invoice")),
+        "/console/clients": ("/console/clients",),
         "/console/agents": ("/console/agents",),
+        "/console/agents/compare": (
+            "/console/agents/compare",
+            of("/console/agents/compare", one="writer", two="coder_of_the_reporting_team"),
+        ),
         "/console/agent": (of("/console/agent", agent="writer"),),
         "/console/agent/members": (
             of("/console/agent/members", agent="writer", kind="toolkit", name="correspondence"),
