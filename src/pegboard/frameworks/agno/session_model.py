@@ -124,6 +124,7 @@ class AgnoSessionModel:
         if function is not None:
             known.pop(function.name, None)
             function.note_cut([*written.values()], type(self).__name__)
+            known = {} if function.run.cut else known  # then the agent's own tools do not run either
             names = {n for one in written.values() if (n := str(one.get("name"))) not in known}
             fresh = {name: function.call_of(name) for name in names}
             session_names = set(fresh)

@@ -114,7 +114,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
             return _returned(answer, call, under_way)
 
-        tool = SessionTool(name=request.tool_call["name"], answered=answered) if request.tool is None else request.tool
+        ours = request.tool is None or run.cut  # no call of an answer that was cut runs, the agent's own neither
+        tool = SessionTool(name=request.tool_call["name"], answered=answered) if ours else request.tool
         try:
             return handler(request.override(tool=tool))
         except GraphInterrupt:
@@ -137,7 +138,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = await run.with_session(partial(decided_by, answer, decision))
             return _returned(answer, call, under_way)
 
-        tool = SessionTool(name=request.tool_call["name"], answered=answered) if request.tool is None else request.tool
+        ours = request.tool is None or run.cut  # no call of an answer that was cut runs, the agent's own neither
+        tool = SessionTool(name=request.tool_call["name"], answered=answered) if ours else request.tool
         try:
             return await handler(request.override(tool=tool))
         except GraphInterrupt:

@@ -303,7 +303,7 @@ class EquippedRun:
         await self._run.with_session(self._run.close)
 
     def _bind(self, tools: list[Tool], items: Sequence[Any]) -> None:
-        """Let the session answer the calls of tools that the model was not shown (X1, P9)."""
+        """Let the session answer the calls of tools that the model was not shown, and all of an answer that was cut."""
         names = {tool.name: index for index, tool in enumerate(tools)}
         for call in items:
             if call.type != "function_call" or getattr(call, "namespace", None):
@@ -313,7 +313,7 @@ class EquippedRun:
             if index is None:
                 names[call.name] = len(tools)
                 tools.append(self.stand_in(call.name, asks=readable))
-            elif not readable and is_ours(tools[index]):
+            elif self._run.cut or (not readable and is_ours(tools[index])):
                 tools[index] = self.stand_in(call.name, asks=False)
 
     def is_meta(self, tool: FunctionTool) -> bool:

@@ -286,6 +286,9 @@ class SessionToolset(AbstractToolset[Any]):
         """
         known = ctx.tool_manager.tools if ctx.tool_manager is not None and self._name else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
+        if self.cut and known is not None:  # then the agent's own tools do not run either
+            called = {call.tool_name for call in response.tool_calls} & (self.own - self.outputs)
+            known.update({name: self._made(ToolDefinition(name=name), known[name].max_retries) for name in called})
         names = {call.tool_name for call in response.tool_calls} - (known or {}).keys()
         if ctx.tool_manager is None or known is None or ours is None or not names:
             return {}
