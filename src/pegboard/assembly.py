@@ -23,13 +23,13 @@ from pegboard.configuration_source import (
     kept,
     known_tools,
     loaded,
-    note_waiting,
     packages,
     registered,
     report,
     runnable,
     source_of,
     waiting_files,
+    waiting_text,
 )
 from pegboard.core.access.grants import FILES
 from pegboard.core.access.permissions import LOCAL
@@ -230,7 +230,7 @@ class Pegboard(Board):
         self.configuration = configuration = runnable(counting)
         self.services.tokens.in_force = configuration.tokens
         if self.waiting and self.waiting != waited:
-            note_waiting(self._source.name, self.waiting)
+            log.warning("%s", waiting_text(self._source.name, self.waiting))
         masker = self.services.masker
         masker.add(configuration.secrets)
         problems = [*configuration.problems, *self._waiting_problems()]

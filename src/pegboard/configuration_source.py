@@ -338,15 +338,12 @@ def runnable(configuration: Configuration) -> Configuration:
     return replace(configuration, specs=Frozen({**configuration.specs, **absent}))
 
 
-def note_waiting(name: str, waiting: Sequence[GrantChange]) -> None:
-    """Log what of a configuration waits for a person (P10)."""
+def waiting_text(name: str, waiting: Sequence[GrantChange]) -> str:
+    """Return the line that says what of a configuration waits for a person (P10)."""
     places = [change.name for change in waiting[:_NAMED]]
     places += [f"{len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else []
-    log.warning(
-        "what widens in %s waits for a person, and counts once `pegboard accept` or the console accepts it: %s",
-        name,
-        ", ".join(places),
-    )
+    accepts = "`pegboard accept` or the console accepts it"
+    return f"what widens in {name} waits for a person, and counts once {accepts}: {', '.join(places)}"
 
 
 def report(problems: Iterable[Problem]) -> None:

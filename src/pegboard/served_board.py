@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pegboard.core.access.instances import without_passing_parts
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -25,9 +27,10 @@ class ServedBoard:
         board: the board.
         note: shows a text to people: on standard error, or where the clients are.
         has_console: whether the console is served beside it.
+        note_call: shows a text about a call to the people in front of its client alone; ``note`` where there is none.
     """
 
-    def __init__(self, board: Pegboard, note: Note, *, has_console: bool) -> None:
+    def __init__(self, board: Pegboard, note: Note, *, has_console: bool, note_call: Note | None = None) -> None:
         self.board, self._note = board, note
         self._notifier = _OperatorNotifier(board)
         self._console: ServedConsole | None = None
@@ -38,7 +41,7 @@ class ServedBoard:
         self._stale = not board.from_cache
         self._unsubscribe = [
             board.on("configuration_changed", self._reloaded),
-            board.on("approval_asked", noting_approvals(note, console=has_console)),
+            board.on("approval_asked", noting_approvals(note_call or note, console=has_console)),
             board.on("catalog_changed", noting_logins(board, note)),
         ]
 
@@ -60,6 +63,19 @@ class ServedBoard:
         from pegboard.gateway import Mount
 
         return [Mount(prefixes=PREFIXES, build=self._console.app)]
+
+    def lasting_notes(self) -> Iterator[str]:
+        """Yield what has been noted and still holds, for people who come later."""
+        board = self.board
+        if board.waiting:
+            from pegboard.configuration_source import waiting_text
+
+            yield f"pegboard: {waiting_text(board.configuration.path.name, board.waiting)}"
+        shared = (one for one in board.upstream_states() if without_passing_parts(one["scope"]) == one["scope"])
+        failures = dict.fromkeys(one["failure"] for one in shared if one["failure"])
+        for text in (*board.services.pins.waiting_texts(), *failures):
+            yield f"pegboard: {text}"
+        yield from (_wanted_login(name) for name in _wanting_login(board))
 
     def settled(self) -> None:
         """Note that all which calls need is imported."""
@@ -107,12 +123,20 @@ def noting_logins(board: Pegboard, write: Note) -> Callable[[object], None]:
     said: set[str] = set()
 
     def note(_: object) -> None:
-        for name, plugin in board.world.catalog.plugins.items():
-            if plugin.needs_login and name not in said:
+        for name in _wanting_login(board):
+            if name not in said:
                 said.add(name)
-                write(f"pegboard: server {name!r} wants a login: `pegboard login {shlex.quote(name)}`.")
+                write(_wanted_login(name))
 
     return note
+
+
+def _wanting_login(board: Pegboard) -> list[str]:
+    return [name for name, plugin in board.world.catalog.plugins.items() if plugin.needs_login]
+
+
+def _wanted_login(name: str) -> str:
+    return f"pegboard: server {name!r} wants a login: `pegboard login {shlex.quote(name)}`."
 
 
 class _OperatorNotifier:

@@ -15,6 +15,7 @@ from pegboard.config.cache.reader import Lookups
 from pegboard.config.documents.expansion import ROOT
 from pegboard.core.model.specs import ServerSpec
 from pegboard.served_board import ServedBoard
+from pegboard.support.tasks import WORKS_FOR
 from pegboard.support.user_folders import is_of_user
 from pegboard.thin.address import own_key
 
@@ -24,15 +25,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pegboard.daemon")
 
-BOARD: Final[ContextVar[OpenBoard | None]] = ContextVar("pegboard_open_board", default=None)
-"""The board that this task works for, where it is no client's."""
 OBJECTS_IDLE: Final = 3600.0
 """After how many seconds without a call what a plugin constructed is closed, where it does not say (G9)."""
 Note = Callable[[str], None]
+CLIENT: Final[ContextVar[Note | None]] = ContextVar("pegboard_client", default=None)
+"""What shows a text to the people in front of the client that this task serves, where it serves one."""
+
+
+def open_board() -> OpenBoard | None:
+    """Return the board that the running task works for."""
+    board = WORKS_FOR.get(None)
+    return board if isinstance(board, OpenBoard) else None
 
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+def _no_note(_: str) -> None:
+    """Show nothing: a command says itself what its call came to."""
 
 
 class ElsewhereError(Exception):
@@ -65,12 +76,24 @@ class OpenBoard:
         theirs = {**front.env, ROOT: front.cwd}
         return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
 
+    def masked(self, text: str) -> str:
+        """Return a text without the secrets of the board."""
+        return self.board.services.masker.text(text) if self.served is not None else text
+
     def note(self, text: str) -> None:
         """Show a text to the people in front of every client of the board, and in the log."""
-        if self.served is not None:
-            text = self.board.services.masker.text(text)
         log.info("%s", text.removeprefix("pegboard: "))
-        for write in tuple(self.notes.values()):
+        self.show(text)
+
+    def note_call(self, text: str) -> None:
+        """Show a text about the call that is being made, to the people in front of its client, and in the log."""
+        log.info("%s", text.removeprefix("pegboard: "))
+        self.show(text, CLIENT.get())
+
+    def show(self, text: str, client: Note | None = None) -> None:
+        """Show a text to the people in front of a client, or of all."""
+        text = self.masked(text)
+        for write in tuple(self.notes.values()) if client is None else (client,):
             write(text)
 
     def settled(self) -> None:
@@ -97,6 +120,9 @@ class Boards:
     async def use(self, front: Front, *, fast_path: bool = True, note: Note | None = None) -> AsyncGenerator[OpenBoard]:
         """Yield the board of a client's configuration: the one that it names, else that of its folder.
 
+        The task that enters it works for that client from then on, and ``note`` shows texts to the people in front of
+        it, those too that others have been shown before and that still hold.
+
         Raises:
             ElsewhereError: the configuration has plugins in code.
             PegboardError: it cannot be used.
@@ -106,11 +132,16 @@ class Boards:
         if found.idle is not None:
             found.idle.cancel()
             found.idle = None
-        user = object()
+        user, is_late = object(), found.opened.done()
         if note is not None:
             found.notes[user] = note
         try:
             await asyncio.shield(found.opened)
+            WORKS_FOR.set(found)  # the task of a connection serves this client alone, until it ends
+            CLIENT.set(note or _no_note)
+            if note is not None and is_late and found.served is not None:
+                for text in found.served.lasting_notes():
+                    found.show(text, note)
             yield found
         finally:
             found.notes.pop(user, None)
@@ -136,7 +167,7 @@ class Boards:
         from pegboard import mcp_extra
         from pegboard.assembly import Pegboard
 
-        BOARD.set(kept)
+        WORKS_FOR.set(kept)
         try:
             mcp_extra.require("`pegboard serve`")
             fast = None if kept.fast_path else False
@@ -146,7 +177,10 @@ class Boards:
                 config, watch=True, env=kept.env, cached=True, idle=OBJECTS_IDLE, fast_path=fast, folder=folder
             ) as board:
                 self._require_here(board, kept)
-                kept.board, kept.served = board, ServedBoard(board, kept.note, has_console=False)
+                kept.board, kept.served = (
+                    board,
+                    ServedBoard(board, kept.note, has_console=False, note_call=kept.note_call),
+                )
                 kept.served.follow_hooks()
                 board.services.pins.note_waiting()
                 kept.opened.set_result(None)

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from pegboard.daemon.boards import BOARD
+from pegboard.daemon.boards import CLIENT, open_board
 from pegboard.gateway.process.setup import printable
 
 LARGEST: Final = 1024 * 1024
@@ -16,7 +16,7 @@ LARGEST: Final = 1024 * 1024
 
 
 class _LogFile(logging.Handler):
-    """What goes to the file that standard error is, and warnings also to the people who have the board open."""
+    """What goes to the file that standard error is; warnings also go to the client whose task warns, else to all."""
 
     def __init__(self, path: str) -> None:
         super().__init__(logging.INFO)
@@ -28,15 +28,13 @@ class _LogFile(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             text = f"{text} ({type(error).__name__}: {error})"
-        board = BOARD.get()
-        if board is not None and board.served is not None:
-            text = board.board.services.masker.text(text)
-        text = printable(text)
+        board = open_board()
+        text = printable(text if board is None else board.masked(text))
         with suppress(OSError):
             os.write(2, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="backslashreplace"))
             self._bound()
         if board is not None and record.levelno >= logging.WARNING:
-            board.note(f"pegboard: {text}")
+            board.show(f"pegboard: {text}", CLIENT.get())
 
     def _bound(self) -> None:
         if os.fstat(2).st_size < LARGEST:

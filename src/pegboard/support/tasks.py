@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextvars import Context
-from typing import Any, TypeVar
+from contextvars import Context, ContextVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+WORKS_FOR: Final[ContextVar[object]] = ContextVar("pegboard_works_for")
+"""The board that work is for, in a process with several boards: all that detached work keeps of who starts it."""
+
+
+def detached_context() -> Context:
+    """Return a context without the variables of this one, but for the board that the work is for."""
+    detached = Context()
+    if (board := WORKS_FOR.get(None)) is not None:
+        detached.run(WORKS_FOR.set, board)
+    return detached
 
 
 def start_detached(
@@ -17,7 +28,7 @@ def start_detached(
     context: Context | None = None,
     done: Callable[[asyncio.Task[T]], object] | None = None,
 ) -> asyncio.Task[T]:
-    """Return a task that may outlive whoever starts it, and keeps nothing of their context variables.
+    """Return a task that may outlive whoever starts it, and keeps of their context variables only ``WORKS_FOR``.
 
     A task keeps its context as long as it is kept, also when it is done; the context variables of a run of an agent
     have all that the run has.
@@ -25,18 +36,18 @@ def start_detached(
     Args:
         work: what the task does.
         name: what it is called.
-        context: what its context variables are; none of them are set without it.
+        context: what its context variables are; those of `detached_context` without it.
         done: called with the task once it has ended.
     """
-    task = asyncio.get_running_loop().create_task(work, name=name, context=context or Context())
+    task = asyncio.get_running_loop().create_task(work, name=name, context=context or detached_context())
     if done is not None:
-        task.add_done_callback(done, context=Context())
+        task.add_done_callback(done, context=detached_context())
     return task
 
 
 def call_later_detached(seconds: float, call: Callable[..., object], *args: object) -> asyncio.TimerHandle:
-    """Return a timer that keeps nothing of the context variables of whoever starts it, as `start_detached` does."""
-    return asyncio.get_running_loop().call_later(seconds, call, *args, context=Context())
+    """Return a timer that has the context variables of `detached_context`."""
+    return asyncio.get_running_loop().call_later(seconds, call, *args, context=detached_context())
 
 
 class BackgroundTasks:

@@ -267,11 +267,16 @@ class DefinitionPins:
         for name, own in self._lists.items():
             self._warn(name, own)
 
+    def waiting_texts(self) -> list[str]:
+        """Return what waits for a person, one line for each server."""
+        waiting = {name: own.judgement.unreviewed.text for name, own in self._lists.items()}
+        return [_waiting_text(name, said) for name, said in waiting.items() if said]
+
     def _warn(self, plugin: str, own: _List) -> None:
         """Log once in a process what waits for a person."""
         said = own.judgement.unreviewed.text
         if said and self._warned.get(plugin) != said:
-            log.warning("server %s: %s", plugin, one_line(said, limit=500))
+            log.warning("%s", _waiting_text(plugin, said))
         self._warned[plugin] = said
 
     async def _shown(self, plugin: str, own: _List) -> Manifest:
@@ -486,3 +491,7 @@ def _no_names(_plugin: str) -> Mapping[str, Collection[str]]:
 
 
 _NONE: Final = Claims()
+
+
+def _waiting_text(plugin: str, said: str) -> str:
+    return f"server {plugin}: {one_line(said, limit=500)}"

@@ -516,8 +516,8 @@ class McpSource:
     def states(self) -> list[dict[str, Any]]:
         """Return one record per connection.
 
-        ``name, scope, state, era, pid, in_flight, one_at_a_time, tools, dropped, last_error, started_at``: ``state``
-        is idle, starting, up, down or backing_off; ``tools`` is how many were listed last,
+        ``name, scope, state, era, pid, in_flight, one_at_a_time, tools, dropped, last_error, failure, started_at``:
+        ``state`` is idle, starting, up, down or backing_off; ``tools`` is how many were listed last,
         ``dropped`` which were excluded and why; ``started_at`` is in seconds since the epoch.
         """
         return [
@@ -605,6 +605,7 @@ def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict
         "in_flight": state.in_flight,
         "one_at_a_time": state.one_at_a_time,
         "last_error": fault.text if fault else "",
+        "failure": fault.error(connection.spec).message if fault and connection.history.failing else "",
         "started_at": state.started_at,
         "dropped": {item.name: item.reason for item in (*state.dropped, *state.excluded)},
         "tools": tools,

@@ -14,6 +14,7 @@ from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NeedsLoginError, ToolUnavailableError
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import detached_context
 
 if TYPE_CHECKING:
     from pegboard.ports import PrintedLine, RefusedAccess
@@ -164,7 +165,8 @@ class ConnectionHistory:
         self.error = fault.text
         self.changes += 1
         if fault.scopes is None and fault.reason != self._logged:
-            log.warning("%s", fault.error(self._spec).message)
+            message = fault.error(self._spec).message
+            detached_context().run(log.warning, "%s", message)  # it is about more than the call that has met it
             self._logged = fault.reason
         if start is not self._reported:
             self._reported, self.failed_at = start, time.time()
