@@ -202,7 +202,7 @@ def _start(address: DaemonAddress) -> None:
     import subprocess  # it takes as long as the rest here, and few clients start a daemon
 
     ready, told = os.pipe()
-    command = [sys.executable, "-m", "pegboard", "daemon", "run", "--ready", str(told)]
+    command = [sys.executable, "-P", "-m", "pegboard", "daemon", "run", "--ready", str(told)]
     command += ["--own", address.own] if address.own else []
     env = {name: value for name, value in os.environ.items() if name != TOKEN}
     try:
