@@ -201,7 +201,7 @@ async def expire(store: Store, approval_id: str) -> None:
 
 async def test_a_state_opens_no_call_of_somebody_else(config: Path) -> None:
     """G2, G14: nor of another session, tool or argument, at neither replica."""
-    config.write_text(CONFIG + TOKENS)  # noqa: ASYNC240
+    config.write_text(CONFIG + TOKENS + "approvals: {by: client}\n")  # noqa: ASYNC240
     async with pair(config) as two, http() as web:
         first = await asks(web, two.first.url, token=ADA)
         yes = answers_of(first)
