@@ -114,8 +114,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
             return _returned(answer, call, under_way)
 
-        ours = request.tool is None or run.cut  # no call of an answer that was cut runs, the agent's own neither
-        tool = SessionTool(name=request.tool_call["name"], answered=answered) if ours else request.tool
+        own = None if run.cut else request.tool  # no call of an answer that was cut runs, the agent's own neither
+        tool = SessionTool(name=request.tool_call["name"], answered=answered) if own is None else own
         try:
             return handler(request.override(tool=tool))
         except GraphInterrupt:
@@ -138,8 +138,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = await run.with_session(partial(decided_by, answer, decision))
             return _returned(answer, call, under_way)
 
-        ours = request.tool is None or run.cut  # no call of an answer that was cut runs, the agent's own neither
-        tool = SessionTool(name=request.tool_call["name"], answered=answered) if ours else request.tool
+        own = None if run.cut else request.tool  # no call of an answer that was cut runs, the agent's own neither
+        tool = SessionTool(name=request.tool_call["name"], answered=answered) if own is None else own
         try:
             return await handler(request.override(tool=tool))
         except GraphInterrupt:
