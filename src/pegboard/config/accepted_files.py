@@ -217,7 +217,7 @@ def accepted_files(configuration: Path) -> AcceptedFiles | None:
             found: Any = json.loads((folder / _MANIFEST).read_bytes())
             files = {str(key): CountedFile(kind, str(known)) for key, (kind, known) in found["files"].items()}
             return AcceptedFiles(folder=folder, base=found["base"], roots=tuple(found["roots"]), files=files)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(

@@ -11,6 +11,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.core.access.read_only import is_destructive
+from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
 from pegboard.operators.counting import count_ahead
 from pegboard.operators.masked import Name, masked, shown_names
@@ -19,6 +20,8 @@ from pegboard.operators.tool_figures import ToolFigures, tool_figures
 
 DAYS: Final = 7
 """Of how many days the figures are."""
+LONGEST_DESCRIPTION: Final = 300
+"""How many characters of the first sentence of a description are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class ListedTool:
         wire: its name on the wire.
         server: the server or plugin that it belongs to.
         title: its name for people.
-        description: what it says of itself.
+        description: the first sentence of what it says of itself, cut where it is long.
         tokens: those of its definition.
         read_only: whether it says that it changes nothing.
         destructive: whether it may destroy something, as far as is known.
@@ -95,7 +98,7 @@ def _row(services: Services, tool: Tool, agents: int, figures: ToolFigures | Non
         wire=tool.wire,
         server=tool.plugin,
         title=tool.title,
-        description=tool.description,
+        description=first_sentence(tool.description)[:LONGEST_DESCRIPTION],
         tokens=services.prices((tool,)),
         read_only=tool.read_only,
         destructive=is_destructive(tool),

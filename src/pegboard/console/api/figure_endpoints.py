@@ -61,7 +61,7 @@ async def figures(context: Context, visit: OperatorRequest, *, query: FiguresQue
     return await tool_figures(context.services, query.by, days=query.days, agents=visit.operator.agents)
 
 
-async def agents(context: Context, visit: OperatorRequest) -> tuple[AgentFigures, ...]:
+async def figures_of_agents(context: Context, visit: OperatorRequest) -> tuple[AgentFigures, ...]:
     """Return what each agent came to in the last week, and how many tools it has."""
     return await agent_figures(context.services, [agent.name for agent in context.agents(visit)])
 
@@ -71,7 +71,7 @@ async def compared(context: Context, visit: OperatorRequest, *, query: TwoAgents
     return await compare_agents(context.services, context.agent(visit, query.one), context.agent(visit, query.two))
 
 
-async def clients(context: Context, visit: OperatorRequest) -> tuple[ClientOverview, ...]:
+async def list_clients(context: Context, visit: OperatorRequest) -> tuple[ClientOverview, ...]:
     """Return the clients that reached this process, the one heard of last first."""
     return await connected_clients(context.services, visit.operator.sees)
 
@@ -79,7 +79,7 @@ async def clients(context: Context, visit: OperatorRequest) -> tuple[ClientOverv
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/tools", tools),
     Endpoint("GET", "/api/tool-figures", figures),
-    Endpoint("GET", "/api/agent-figures", agents),
+    Endpoint("GET", "/api/agent-figures", figures_of_agents),
     Endpoint("GET", "/api/agent-figures/compare", compared, ("unknown_agent",)),
-    Endpoint("GET", "/api/connected-clients", clients),
+    Endpoint("GET", "/api/connected-clients", list_clients),
 )
