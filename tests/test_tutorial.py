@@ -76,7 +76,7 @@ class Reader:
             )  # fmt: skip
         assert done.returncode in (0, 1, 3), done.stderr
         assert "Traceback" not in done.stderr
-        return done.stdout
+        return done.stdout or done.stderr
 
     def serve(self, arguments: list[str], shown: str) -> str:
         """Leave the gateway running on a port that the system chooses; returns what it prints."""
@@ -106,7 +106,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     outside = {"XDG_CONFIG_HOME": str(tmp_path / "user"), "HOME": str(tmp_path / "home")}
     folder = tmp_path / "agent"
     folder.mkdir()
-    following = Reader(folder=folder, environment={**kept, **outside, "PATH": path, "COLUMNS": "100"})
+    following = Reader(folder=folder, environment={**kept, **outside, "PATH": path, "COLUMNS": "100", "PEGBOARD_DAEMON": "0"})
     yield following
     if following.gateway is not None and following.gateway.poll() is None:
         following.gateway.kill()

@@ -334,8 +334,8 @@ async def test_where_the_token_cannot_be_made_nothing_confined_with_network_is_s
 ) -> None:
     """A7: the gateway does not start, and what is confined is unavailable; the error says what to do."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     async with Pegboard.open(config) as board:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
         with pytest.raises(UsageError, match="the token that keeps it out of the gateway cannot be made") as raised:
             async with serving(board, port=0):
                 pass
