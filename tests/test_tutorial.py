@@ -106,9 +106,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     outside = {"XDG_CONFIG_HOME": str(tmp_path / "user"), "HOME": str(tmp_path / "home")}
     folder = tmp_path / "agent"
     folder.mkdir()
-    following = Reader(
-        folder=folder, environment={**kept, **outside, "PATH": path, "COLUMNS": "100", "PEGBOARD_DAEMON": "0"}
-    )
+    apart = {"PATH": path, "COLUMNS": "100", "PEGBOARD_DAEMON": "0"}
+    following = Reader(folder=folder, environment={**kept, **outside, **apart})
     yield following
     if following.gateway is not None and following.gateway.poll() is None:
         following.gateway.kill()
