@@ -92,6 +92,7 @@ class Pegboard(Board):
     _source: ConfigurationSource
     _brought: Path | None
     _looked_at: Hashable = None
+    _seen: tuple[tuple[str, int, int], ...] = ()
     _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
     _own_paths: Callable[[], OwnPaths]
@@ -472,7 +473,8 @@ class Pegboard(Board):
     @asynccontextmanager
     async def _watched(self, watch: bool) -> AsyncGenerator[None]:
         """Take up edits meanwhile, where that is wanted."""
-        watcher = asyncio.create_task(self._watch(self._stamps()), name="watch configuration") if watch else None
+        self._seen = self._stamps()
+        watcher = asyncio.create_task(self._watch(), name="watch configuration") if watch else None
         try:
             yield
         finally:
@@ -481,17 +483,20 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
 
-    async def _watch(self, seen: tuple[tuple[str, int, int], ...]) -> None:
-        """Reload when a file or folder that the configuration was read from changes from what was seen."""
+    async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            now, accepted = self._stamps(), await self._accepted_elsewhere()
-            if now != seen or accepted:
-                seen = now
-                try:
-                    await self.reload()
-                except ConfigError as error:
-                    log.warning("the edited configuration is refused: %s", error)
+            await self.take_edits()
+
+    async def take_edits(self) -> None:
+        """Reload where a file or folder that the configuration was read from has changed since the last look."""
+        now, accepted = self._stamps(), await self._accepted_elsewhere()
+        if now != self._seen or accepted:
+            self._seen = now
+            try:
+                await self.reload()
+            except ConfigError as error:
+                log.warning("the edited configuration is refused: %s", error)
 
     def _stamps(self) -> tuple[tuple[str, int, int], ...]:
         watched = self._accepted.watched if self._accepted is not None else ()

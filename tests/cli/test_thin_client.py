@@ -270,3 +270,17 @@ def test_while_calls_wait_for_a_person_other_commands_are_answered(here: Path, r
     for process in waiting:
         assert process.stderr is not None
         process.stderr.close()
+
+
+def test_g12_an_edit_counts_for_the_command_that_follows_it(here: Path, run: RunHere) -> None:
+    """G12, P4: also within the time after which the daemon looks at the file itself."""
+    run("tools")
+    file = here / "pegboard.yaml"
+    open_to_all = CONFIG.replace(
+        "permissions: {plain__meta: false}", "permissions: {plain__meta: false, plain__pid: true}"
+    )
+    for text, allowed in ((CONFIG.replace("plain__meta", "plain__pid"), False), (open_to_all, True)) * 3:
+        file.write_text(text)
+        found = json.loads(run("explain", "plain__pid", "--json").stdout)
+        assert found["permitted"] is allowed
+    assert len(daemons()) == 1

@@ -125,6 +125,7 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.servers_to_add, Finder)
     assert_type(await board.create_configuration(by="ada"), str)
     assert_type(board.env, Mapping[str, str])
+    await board.take_edits()
     assert_type(board.quickstart, bool)
     assert_type(board.fast_path, bool)
     assert_type(board.from_cache, bool)

@@ -137,6 +137,9 @@ class Boards:
             found.notes[user] = note
         try:
             await asyncio.shield(found.opened)
+            if is_late and found.board is not None:  # an edit counts for who comes behind it, as in a process alone
+                await found.board.take_edits()
+                self._require_here(found.board, found)
             WORKS_FOR.set(found)  # the task of a connection serves this client alone, until it ends
             CLIENT.set(note or _no_note)
             if note is not None and is_late and found.served is not None:
