@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pegboard.cli.client_answers import answer
 from pegboard.cli.command_identity import AGENT
 from pegboard.cli.common import system_user
 from pegboard.cli.edited_configuration import opened_configuration, user_configuration
-from pegboard.cli.exit_codes import DONE
 from pegboard.config.clients.shell_instructions import (
     InstructionFile,
     InstructionScope,
@@ -152,9 +152,4 @@ def _answer(
         "files": [str(file.path) for file in files],
         "diff": "\n".join(diffs),
     }
-    if printer.as_json:
-        printer.document(document)
-    else:
-        for line in lines:
-            printer.say(line)
-    return DONE
+    return answer(printer, document, lines)
