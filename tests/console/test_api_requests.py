@@ -17,18 +17,21 @@ OFF = {"name": "post", "value": False}
 JSON = {"content-type": "application/json"}
 
 
-@pytest.mark.parametrize("bearer", [None, "eve-eve-eve-eve-eve-eve", "nobody", "", "\u00e9"])
+@pytest.mark.parametrize(
+    ("bearer", "status"),
+    [(None, 401), ("eve-eve-eve-eve-eve-eve", 403), ("unknown", 401), ("", 401), ("\u00e9", 401)],
+)
 async def test_without_a_token_of_an_operator_there_is_nothing(
-    app: ConsoleApp, ada: Program, bearer: str | None
+    app: ConsoleApp, ada: Program, bearer: str | None, status: int
 ) -> None:
-    """G2: also for somebody whose token opens the gateway."""
+    """G2: also for somebody whose token opens the gateway, which is no wrong one (S7)."""
     headers = {b"authorization": f"Bearer {bearer}".encode()} if bearer is not None else {}
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ORIGIN, headers=headers) as client:
         for address in ("/api/agents", "/api/openapi.json", "/api/nowhere", "/api"):
             response = await client.get(address)
-            assert (response.status_code, response.json()["error"]["code"]) == (401, "operator_required")
-            assert response.headers["www-authenticate"] == 'Bearer realm="pegboard"'
-        assert (await client.put(SWITCHES, json=OFF)).status_code == 401
+            assert (response.status_code, response.json()["error"]["code"]) == (status, "operator_required")
+            assert ("www-authenticate" in response.headers) == (status == 401)
+        assert (await client.put(SWITCHES, json=OFF)).status_code == status
     assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
 
 

@@ -132,9 +132,9 @@ async def test_an_agent_that_is_not_the_operators_is_like_one_that_does_not_exis
             none = await bob.send(address, headers, **chosen(address, agent="mailex", id="0" * len(waiting)))
             assert seen.status_code == none.status_code, label(address)
             texts = seen.text.replace("mailer", "mailex").replace(waiting, "0" * len(waiting))
-            assert STREAM.sub("", texts) == STREAM.sub("", none.text), label(address)
+            assert STREAM.sub("", texts) == STREAM.sub("", none.text.replace("mailer", "mailex")), label(address)
             text = seen.text.replace("tool=send_mail", "").replace('value="send_mail"', "")
-            assert "agent" not in address.given or "send_mail" not in text, label(address)
+            assert "agent" not in address.names or "send_mail" not in text, label(address)
         assert await board.services.store.change_token() == before
 
 

@@ -248,10 +248,10 @@ async def test_what_another_process_stores_while_the_store_cannot_be_read_is_hea
     store = OutageStore(with_token.with_name("state.db"))
     async with Pegboard.open(with_token, adapters=Adapters(store=store)) as board, reading(board) as client:
         await board.ready()
-        await client.get("/console/agents")
+        await client.get("/console/clients")
         store.outage = True
         await until(lambda: store.refused > 1)
-        address, _, _ = stream_of((await client.get("/console/agents")).text)
+        address, _, _ = stream_of((await client.get("/console/clients")).text)
         switch_off(with_token.parent)
         before = store.refused
         await until(lambda: store.refused > before + 1)

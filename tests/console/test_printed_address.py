@@ -35,7 +35,7 @@ async def test_the_printed_address_opens_the_console_once(browser: Browser, tmp_
             assert "code" not in page.url
             await page.reload()
             await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        async with opened(browser, gateway.base, expected="403") as page:
+        async with opened(browser, gateway.base, expected="401") as page:
             await page.goto(address)
             await expect(page.get_by_role("alert").first).to_contain_text("This code was used already")
             assert await findings(page, axe_core) == []

@@ -32,7 +32,7 @@ def example_of(tool: Tool) -> str:
 def signature_of(tool: Tool, *, most: int = 8) -> str:
     """Return a tool with the names of its arguments, those that it does not require with a question mark.
 
-    >>> signature_of(Tool(plugin="notes", name="add_note"))
+    >>> signature_of(Tool(plugin="notes", name="add_note", wire="add_note"))
     'add_note()'
     """
     parameters = parameters_of(tool.input_schema)

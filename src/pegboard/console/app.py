@@ -128,7 +128,7 @@ def _guarded(context: Context, views: OperatorViews, handler: Handler, right: Ri
     async def endpoint(request: Request) -> Response:
         visit = _visit(context, request)
         if visit is None:
-            return _sign_in_first(request)
+            return _sign_in_first(context, request)
         try:
             visit = replace(visit, names=await shown_names(context.board.services))
             if refusal := await _refusal(visit):
@@ -188,10 +188,12 @@ async def _refusal(visit: OperatorRequest) -> str:
     return ""
 
 
-def _sign_in_first(request: Request) -> Response:
+def _sign_in_first(context: Context, request: Request) -> Response:
     if is_api(request.url.path):
+        known = context.access.is_known(request.headers.get("authorization"))
         message = "A bearer token of an operator is needed here."
-        return refused(401, "operator_required", message, "Its entry under `tokens:` has `console: true`.")
+        hint = "Its entry under `tokens:` has `console: true`."
+        return refused(403 if known else 401, "operator_required", message, hint)
     target = "/console/sign-in"
     code = request.query_params.get("code")
     if request.headers.get("hx-request") == "true":
@@ -206,7 +208,7 @@ async def _not_here(request: Request, error: Exception) -> Response:
     context: Context = request.app.state.context
     visit = _visit(context, request)
     if visit is None:
-        return _sign_in_first(request)
+        return _sign_in_first(context, request)
     response = failure_of(context, request, visit, error.status_code, _why(request, error))
     response.headers.update(error.headers or {})
     return response

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from pegboard.console.context import Context
 from pegboard.console.entry.operator_access import Operator
+from pegboard.errors import StoreError
 from pegboard.operators.seen_catalog import services_of_agents
 
 MOST: Final = 16
@@ -34,7 +36,8 @@ class OperatorViews:
             subjects = self._whole.subjects.over(services, self._counted)
             known = replace(self._whole, services=services, subjects=subjects)
         self._of_agents[agents] = known
-        await known.services.compiler.refresh()
+        with suppress(StoreError):  # as for operators of every agent: the pages that read the store say so
+            await known.services.compiler.refresh()
         if len(self._of_agents) > MOST:
             _, oldest = self._of_agents.popitem(last=False)
             await oldest.subjects.aclose_catalog()

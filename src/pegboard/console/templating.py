@@ -198,8 +198,8 @@ def day(value: str) -> str:
 def share(part: float, whole: float) -> str:
     """Return a part of a whole in per cent.
 
-    >>> share(1, 16), share(99, 100), share(0, 0)
-    ('6.3%', '99%', '0%')
+    >>> share(1, 15), share(99, 100), share(0, 0)
+    ('6.7%', '99%', '0%')
     """
     value = 100 * part / whole if whole else 0.0
     return f"{value:.1f}".removesuffix(".0") + "%" if value < 10 else f"{value:.0f}%"

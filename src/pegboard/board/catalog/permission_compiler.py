@@ -21,6 +21,7 @@ from pegboard.core.access.settings.own_settings import (
 from pegboard.core.access.switches import NOTHING_PAUSED, Pauses, ToolkitEntries, with_pause
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
+from pegboard.errors import StoreError
 from pegboard.ports import ChangeToken, Store
 
 
@@ -252,7 +253,11 @@ class NarrowedCompiler(PermissionCompiler):
 
     async def refresh(self, since: float | None = None) -> object:
         """Follow the whole compiler to what was stored by ``since``; return what its own refresh returns."""
-        as_of = await self._whole.refresh(since)
+        try:
+            as_of = await self._whole.refresh(since)
+        except StoreError:
+            self._follow(self._whole)
+            raise
         if as_of is not self._as_of:
             self._follow(self._whole)
             self._as_of = as_of

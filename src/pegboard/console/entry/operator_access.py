@@ -119,6 +119,10 @@ class OperatorAccess:
         """Return whose bearer token a header holds, if that is an operator's."""
         return _operator(owner_of(authorization, self._tokens()))
 
+    def is_known(self, authorization: str | None) -> bool:
+        """Return whether a header holds a token of the configuration, also one that is no operator's."""
+        return owner_of(authorization, self._tokens()) is not None
+
     def with_code(self, code: str) -> str | None:
         """Return the cookie of a new sign-in with a one-time code, or None."""
         return self._begin(Operator(name=LOCAL), None) if self.by_code and self.codes.redeem(code) else None

@@ -42,7 +42,7 @@ def digest_of(token: str) -> str:
     """Return what a configuration may have in place of a token: it tells whether one is right, and is no token itself.
 
     >>> digest_of("ada-secret")[:16]
-    'sha256:08e2e1cbb'
+    'sha256:cb3ac4f9f'
     """
     return f"sha256:{hashlib.sha256(token.encode(errors='surrogatepass')).hexdigest()}"
 
