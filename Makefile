@@ -88,10 +88,10 @@ pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade tak
 newest: $(PLAIN)/.installed ## Show that each framework resolves in its newest version beside the wheel; minutes
 	$(PY) tools/newest.py $(PLAIN)/dist/*.whl
 
-dist: $(VENV)/.dev ## Build the distributions pegboard-slim and pegboard into dist/, and check what an index will show of them
+dist: $(VENV)/.dev ## Build both distributions and the bundle pegboard.mcpb into dist/, and check what an index will show of them
 	@rm -rf dist
 	@$(PY) tools/distributions.py dist
-	$(VENV)/bin/twine check --strict dist/*
+	$(VENV)/bin/twine check --strict dist/*.whl dist/*.tar.gz
 
 clean: ## Remove all that make installed or built
 	rm -rf dist $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) $(RECIPES) site

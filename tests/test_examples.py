@@ -146,12 +146,12 @@ def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
     ]
 
 
-def test_the_library_section_of_the_readme_runs_with_the_wheel_alone(tmp_path: Path, plain_python: Path) -> None:
-    section = (EXAMPLES.parent / "README.md").read_text("utf-8").partition("## In an agent")[2]
-    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+def test_the_agent_of_the_readme_runs_as_a_file_with_the_wheel_alone(tmp_path: Path, plain_python: Path) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    found = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
     assert found is not None
-    said = run(tmp_path, plain_python, "-c", AS_IN_ASYNCIO, f"{found[1]}print(surface.names, outcome.status)")
-    assert said == "('search_tools', 'load_tools', 'unload_tools') ok\n"
+    (tmp_path / "agent.py").write_text(found[1])
+    assert run(tmp_path, plain_python, "agent.py") == "('search_tools', 'load_tools', 'unload_tools')\n42\n"
 
 
 async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: Path) -> None:

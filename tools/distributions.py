@@ -2,13 +2,14 @@
 
 ``pegboard-slim`` is the checkout. ``pegboard`` has no code: it needs ``pegboard-slim[mcp]`` of the same version, has
 its extras under its own name, and declares the command, which ``uvx pegboard`` looks for in the distribution of that
-name.
+name. ``pegboard.mcpb`` is a bundle for Claude Desktop: a manifest that calls ``uvx``.
 """
 
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import tomlkit
@@ -34,13 +35,15 @@ def write_project(folder: Path) -> None:
 
 
 def main(into: str) -> int:
-    """Build a wheel and a source distribution of each."""
+    """Build a wheel and a source distribution of each, and the bundle."""
     with tempfile.TemporaryDirectory() as folder:
         write_project(Path(folder))
         for project in (ROOT, Path(folder)):
             build = [*UV, "build", "--quiet", "--no-build-isolation", "--out-dir", into, str(project)]
             if code := subprocess.run(build, check=False).returncode:
                 return code
+    with zipfile.ZipFile(Path(into) / "pegboard.mcpb", "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.write(ROOT / "packaging" / "mcpb" / "manifest.json", "manifest.json")
     return 0
 
 

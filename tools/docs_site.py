@@ -14,24 +14,24 @@ from sphinx.application import Sphinx
 
 import pegboard
 from pegboard import __version__
+from pegboard.config.client_files.known import CLIENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 MENU = {
-    "Begin": ["docs/tutorial", "docs/why-not-just", "docs/coming-from", "examples/README"],
+    "Begin": ["docs/tutorial", "docs/costs", "docs/why-not-just", "docs/coming-from", "examples/README"],
+    "Clients": [f"docs/clients/{name}" for name in CLIENTS],
     "Use": [
-        *(
-            "docs/library",
-            "docs/frameworks",
-            "docs/configuration",
-            "docs/gateway",
-            "docs/approvals",
-            "docs/pins",
-            "docs/command",
-        ),
+        "docs/library",
+        "docs/frameworks",
+        "docs/configuration",
+        "docs/gateway",
+        "docs/approvals",
+        "docs/pins",
+        "docs/command",
         "docs/errors",
     ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
-    "How it works": ["docs/glossary", "docs/architecture"],
+    "How it works": ["docs/glossary", "docs/architecture", "docs/benchmarks"],
     "Project": ["CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/decisions/index"],
 }
 REFERENCE = {
@@ -95,7 +95,7 @@ def stage(source: Path) -> None:
     for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         shutil.copy(ROOT / name, source / name)
     for page in (source / "docs").rglob("*.md"):
-        page.write_text(page.read_text("utf-8").replace("](../README.md", "](../index.md"), "utf-8")
+        page.write_text(page.read_text("utf-8").replace("../README.md", "../index.md"), "utf-8")
     readme = (ROOT / "README.md").read_text("utf-8").replace("](docs/decisions/)", "](docs/decisions/index.md)")
     (source / "index.md").write_text(readme + menu(source), "utf-8")
     decisions = source / "docs" / "decisions"
