@@ -139,7 +139,7 @@ def test_the_library_example_runs_with_the_wheel_alone_as_with_all_extras(folder
 
 def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
     """L9, L8, P8: what it registers is used, a child has what its kind makes active, a specialist its own tools."""
-    assert run(folder, *program_command("loadout_host.py")).splitlines() == [
+    assert run(folder, *program_command("loadouts.py")).splitlines() == [
         "lead: file, git | clock: ok",
         "task: file",
         "delegate: timekeeper, with clock: the time is done",
@@ -168,14 +168,14 @@ async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: 
 
 
 def test_the_members_of_a_team_analyse_data_each_with_tools_of_its_own(folder: Path) -> None:
-    said = run(folder, sys.executable, "mindroom_team.py")
+    said = run(folder, sys.executable, "agno_team.py")
     assert "assistant called load_tools, create_pandas_dataframe, run_dataframe_operation" in said
     assert "mean   4.000000" in said
 
 
 def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(folder: Path) -> None:
     "S7, S8, D4: five idle turns stay, six go; a fallback is for one turn; heads of requests are equal byte for byte."
-    said = run(folder, *program_command("mira_loop.py")).splitlines()
+    said = run(folder, *program_command("anthropic_loop.py")).splitlines()
     turns = {line.partition(":")[0]: line for line in said if line.startswith("Turn")}
     assert "no_such_tool not found" in said[0]
     assert "summarize_numbers" in turns["Turn 3"]
@@ -186,22 +186,22 @@ def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(fol
 
 def test_a_switch_at_the_console_binds_a_loop_in_another_process(folder: Path) -> None:
     """P4, T6: the tool, its policy and its calls go and come back with it."""
-    assert run(folder, *program_command("sea_loop.py")).splitlines() == [
+    assert run(folder, *program_command("responses_loop.py")).splitlines() == [
         "True: offered True, policy True, result pushed: a fix",
         "False: offered False, policy False, result Error: Tool 'github_commit_push' was not found.",
         "True: offered True, policy True, result pushed: a fix",
     ]
 
 
-def test_a_seed_over_mcp_serves_clients_of_both_eras(folder: Path) -> None:
-    said = run(folder, sys.executable, "seed_over_mcp.py")
+def test_a_two_eras_serves_clients_of_both_eras(folder: Path) -> None:
+    said = run(folder, sys.executable, "two_eras.py")
     assert said.count("can load data") == said.count("mean   4.000000") == said.count("  success") == 2
     assert said.count("will be removed on the next request") == 2
 
 
 def test_the_examples_of_agents_are_short() -> None:
     lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in EXAMPLES.glob("*.py")}
-    most = {"library.py": 1000, "sea_loop.py": 80}
+    most = {"library.py": 1000, "responses_loop.py": 80}
     assert {name: lines for name, lines in lengths.items() if lines >= most.get(name, 60)} == {}
 
 

@@ -2,9 +2,11 @@
 
 The pages are those of the repository, where they stand: README, CONTRIBUTING, CHANGELOG, SECURITY, docs/, examples/.
 The reference comes out of the docstrings. A link that leads nowhere and a page that no menu lists are errors.
-The site needs no server and fetches nothing: open index.html.
+The site needs no server and fetches nothing: open index.html. `llms.txt` lists the pages
+as Markdown, which lies next to them.
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -83,8 +85,9 @@ def main(folder: Path) -> None:
             source, None, folder, trees, "html", confoverrides=SETTINGS, status=None, freshenv=True, warningiserror=True
         )
         app.build(force_all=True)
-    if app.statuscode:
-        raise SystemExit(app.statuscode)
+        if app.statuscode:
+            raise SystemExit(app.statuscode)
+        write_for_models(source, folder)
     print(f"{folder / 'index.html'}")
 
 
@@ -106,12 +109,45 @@ def stage(source: Path) -> None:
     write_reference(source / "reference")
 
 
+def write_for_models(source: Path, folder: Path) -> None:
+    """Write each page as Markdown next to its HTML, and ``llms.txt``, which lists them with their first sentence."""
+    lines = ["# Pegboard", "", f"> {first_sentence(source / 'index.md')}"]
+    for caption, pages in grouped_pages(source).items():
+        written = [source / f"{page}.md" for page in pages if not page.startswith("reference/")]
+        entries = [
+            f"- [{title_of(page)}]({page.relative_to(source).as_posix()}): {first_sentence(page)}" for page in written
+        ]
+        lines += ["", f"## {caption}", "", *entries] if entries else []
+    (folder / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    for page in source.rglob("*.md"):
+        target = folder / page.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page.read_text("utf-8").partition("\n```{toctree}")[0], "utf-8")
+
+
+def title_of(page: Path) -> str:
+    """Return the heading of a page."""
+    return page.read_text("utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def first_sentence(page: Path) -> str:
+    """Return what a page says first, without links."""
+    blocks = page.read_text("utf-8").split("\n\n")[1:]
+    text = next((" ".join(block.split()) for block in blocks if block[:1].isalpha()), "")
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.split(r"(?<=[.])\s", text)[0])
+
+
 def menu(source: Path) -> str:
-    """Return the menu: the pages in their order, and those that are new behind the rest of docs."""
+    """Return the menu, for behind the first page."""
+    groups = grouped_pages(source)
+    return "".join(toctree(entries, ":hidden:", f":caption: {caption}") for caption, entries in groups.items())
+
+
+def grouped_pages(source: Path) -> dict[str, list[str]]:
+    """Return the pages in the order of the menu; those of docs that it does not name are in the group "Use"."""
     listed = {page for pages in MENU.values() for page in pages}
     pages = {f"docs/{path.stem}" for path in (source / "docs").glob("*.md")}
-    groups = {**MENU, "Use": [*MENU["Use"], *sorted(pages - listed)]}
-    return "".join(toctree(entries, ":hidden:", f":caption: {caption}") for caption, entries in groups.items())
+    return {**MENU, "Use": [*MENU["Use"], *sorted(pages - listed)]}
 
 
 def toctree(pages: list[str], *options: str) -> str:

@@ -1,6 +1,6 @@
 """Clients of both eras of MCP use the toolkits of `data-agents.yaml`: they list, load, call and unload them.
 
-Run it with `python examples/seed_over_mcp.py`, with `pip install 'pegboard[agno]' pandas matplotlib`.
+Run it with `python examples/two_eras.py`, with `pip install 'pegboard[agno]' pandas matplotlib`.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A loop by hand on Anthropic's client, over twelve turns with `invokeother_tool`, a fallback and a restart.
 
-The model is scripted, so that it runs without a key: `python examples/mira_loop.py`.
+The model is scripted, so that it runs without a key: `python examples/anthropic_loop.py`.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A team of Agno whose members load toolkits for themselves; the model is scripted, so that it runs without a provider.
 
-Run it with `python examples/mindroom_team.py`, with `pip install 'pegboard[agno]' pandas`.
+Run it with `python examples/agno_team.py`, with `pip install 'pegboard[agno]' pandas`.
 """
 
 import asyncio

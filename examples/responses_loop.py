@@ -1,6 +1,6 @@
 """A loop by hand on OpenAI's Responses, and an operator who throws the switch of a toolkit at the console meanwhile.
 
-The model is scripted, so that it runs without a key: `python examples/sea_loop.py`.
+The model is scripted, so that it runs without a key: `python examples/responses_loop.py`.
 """
 
 import asyncio
