@@ -102,7 +102,7 @@ def test_every_document_is_in_the_menu(pages: dict[Path, Page]) -> None:
 def test_a_model_finds_every_page_as_markdown(site: Path) -> None:
     """`llms.txt` lists each page of the menu but the reference, with what its first sentence says."""
     lines = (site / "llms.txt").read_text("utf-8").splitlines()
-    listed = [re.fullmatch(r"- \[(.+)\]\((.+)\): (.+)", line) for line in lines if line.startswith("- ")]
+    listed = [re.fullmatch(r"- \[(.+)\]\(([^)]+)\)(?:: .+)?", line) for line in lines if line.startswith("- ")]
     assert all(listed)
     targets = {found[2] for found in listed if found}
     written = {path.relative_to(site).as_posix() for path in site.rglob("*.md")}

@@ -114,15 +114,19 @@ def write_for_models(source: Path, folder: Path) -> None:
     lines = ["# Pegboard", "", f"> {first_sentence(source / 'index.md')}"]
     for caption, pages in grouped_pages(source).items():
         written = [source / f"{page}.md" for page in pages if not page.startswith("reference/")]
-        entries = [
-            f"- [{title_of(page)}]({page.relative_to(source).as_posix()}): {first_sentence(page)}" for page in written
-        ]
+        entries = [llms_entry(page, page.relative_to(source).as_posix()) for page in written]
         lines += ["", f"## {caption}", "", *entries] if entries else []
     (folder / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
     for page in source.rglob("*.md"):
         target = folder / page.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page.read_text("utf-8").partition("\n```{toctree}")[0], "utf-8")
+
+
+def llms_entry(page: Path, address: str) -> str:
+    """Return the line of a page in ``llms.txt``."""
+    said = first_sentence(page)
+    return f"- [{title_of(page)}]({address}){': ' if said else ''}{said}"
 
 
 def title_of(page: Path) -> str:
