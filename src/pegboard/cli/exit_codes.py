@@ -21,12 +21,12 @@ INTERRUPTED: Final = 130
 
 MEANINGS: Final[Mapping[int, str]] = {
     DONE: "Done.",
-    FAILED: "The tool ran and failed, or what was looked at is not valid.",
-    USAGE: "The command line, or the arguments of a tool, cannot be understood.",
+    FAILED: "The tool ran and failed, or the checked thing is not valid.",
+    USAGE: "The command line, or an argument of a tool, is wrong.",
     REFUSED: "Refused, wholly or in part; also where there is nothing of that name.",
     NEEDS_PERSON: "A person has to approve or accept something first.",
-    NEEDS_LOGIN: "Somebody has to log in to the server first.",
-    UNAVAILABLE: "What is needed cannot be reached or started now.",
+    NEEDS_LOGIN: "A person has to log in to the server first.",
+    UNAVAILABLE: "A needed program or server cannot be reached or started now.",
     INTERRUPTED: "Interrupted.",
 }
 """Every exit code with what it means."""
