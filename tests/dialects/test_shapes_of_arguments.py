@@ -35,6 +35,15 @@ async def test_what_is_no_object_in_any_shape_runs_nothing(tmp_path: Path, argum
         assert (answered.status, ran) == ("invalid_arguments", [])
 
 
+@pytest.mark.parametrize("end", ["\n", "\t", "\r\n"])
+async def test_ends_of_lines_within_texts_are_read_as_they_are(tmp_path: Path, end: str) -> None:
+    """X2: JSON wants them written as backslash and letter, which weaker models do not do."""
+    async with opened(tmp_path, "pegboard") as (open_session, ran):
+        written = f'{{"meta": "a{end}b", "note": "c"}}'
+        assert (await (await open_session()).call("call_tool", {"name": "note", "arguments": written})).status == "ok"
+        assert ran == [(f"a{end}b", "c")]
+
+
 async def test_what_is_for_the_tool_stays_as_the_model_wrote_it(tmp_path: Path) -> None:
     """X2: texts within its arguments are not read, and what does not fit its schema is refused."""
     written = {"meta": '{"a": 1}', "note": "5"}

@@ -1,7 +1,8 @@
 """Arguments in the shapes in which models write them, read in one way everywhere.
 
-Weaker models write an object as a text of JSON, or twice so, nothing as null or an empty text, and numbers as texts.
-What is for a tool of somebody else is never changed but for being an object: that tool judges it (X2).
+Weaker models write an object as a text of JSON, or twice so, nothing as null or an empty text, numbers as texts, and
+ends of lines within texts as they are. What is for a tool of somebody else is never changed but for being an object:
+that tool judges it (X2).
 """
 
 from __future__ import annotations
@@ -75,6 +76,6 @@ def _value_of(written: object) -> object:
     if not isinstance(written, str):
         return written
     try:
-        return json.loads(written) if written.strip() else None
+        return json.loads(written, strict=False) if written.strip() else None
     except (ValueError, RecursionError):
         return written

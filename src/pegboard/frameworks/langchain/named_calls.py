@@ -20,6 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from pegboard.core.model.tools import EMPTY
 from pegboard.frameworks import runs
+from pegboard.frameworks.langchain.answer_ends import StreamedArguments
 from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 
 _PASSED: Final = "pegboard_calls"
@@ -266,17 +267,21 @@ class _HeldParts:
     def __init__(self, request: dict[str, Any]) -> None:
         request.pop("run_manager", None)
         self._held: ChatGenerationChunk | None = None
+        self._arguments = StreamedArguments()
 
     def passed(self, part: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ...]:
         """Return what is passed on with a part: itself, or nothing."""
+        self._arguments.add(part.message)
         if self._held is None and not _begins_call_of_another(part):
             return (part,)
         self._held = part if self._held is None else self._held + part
         return ()
 
     def rest(self) -> tuple[ChatGenerationChunk, ...]:
-        """Return what was held back, as one part with calls of the tools that they name."""
-        return () if self._held is None else (_named_part(self._held),)
+        """Return what was held back, as one part with calls of the tools that they name, and what only the end says."""
+        half = self._arguments.half()
+        end = () if half is None else (ChatGenerationChunk(message=half),)
+        return end if self._held is None else (_named_part(self._held), *end)
 
 
 def _begins_call_of_another(part: ChatGenerationChunk) -> bool:

@@ -15,8 +15,8 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from pegboard.board.session import Session
-from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.frameworks import runs
+from pegboard.frameworks.langchain.answer_ends import cut_of, with_unreadable
 from pegboard.frameworks.langchain.graph_runs import AnyRuntime
 from pegboard.frameworks.langchain.named_calls import RequestedTools, as_written, name_of_tool, named, naming_model
 from pegboard.frameworks.langchain.notes import (
@@ -29,7 +29,6 @@ from pegboard.frameworks.langchain.notes import (
 )
 from pegboard.frameworks.runs import SessionRun
 from pegboard.wire.kept_notes import ENDED
-from pegboard.wire.provider_forms import UNFINISHED, cut_by
 
 AnyModelRequest = ModelRequest[Any]
 Response = ModelResponse[Any]
@@ -75,8 +74,11 @@ def seen(run: SessionRun, response: Response) -> Response:
     answer = response.result[0]
     if not isinstance(answer, AIMessage):
         return response
+    if response.structured_response is None:
+        answer = with_unreadable(answer)
+        response = replace(response, result=[answer, *response.result[1:]])
     calls = answer.tool_calls if response.structured_response is None else ()
-    content, cut = answer.text or response.structured_response, _cut_of(answer)
+    content, cut = answer.text or response.structured_response, cut_of(answer)
     if run.answered(content=content, calls=calls, cut=cut) or not calls:
         return response
     kept = [
@@ -86,16 +88,6 @@ def seen(run: SessionRun, response: Response) -> Response:
         update={"tool_calls": [], "content": kept if isinstance(answer.content, list) else answer.content}
     )
     return replace(response, result=[without])
-
-
-def _cut_of(answer: AIMessage) -> str:
-    """Return why an answer of the model is not whole, or nothing, by what its provider says of its end."""
-    about = answer.response_metadata
-    details: JsonObject = about.get("incomplete_details") or EMPTY
-    reason = about.get("stop_reason") or about.get("finish_reason") or details.get("reason")
-    if not reason and about.get("model_provider") == "anthropic":  # it gives one for each message that is whole
-        reason = UNFINISHED
-    return cut_by(reason)
 
 
 def with_text(response: Response, text: str) -> Response:
