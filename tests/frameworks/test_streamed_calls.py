@@ -107,7 +107,7 @@ async def test_raw_events_of_openai_agents_have_the_tool(session: Session, form:
     for begin, end in zip([0, *[n + 1 for n in ends]], ends, strict=False):
         numbers = [event.sequence_number for event in events[begin : end + 1]]
         assert numbers == sorted(set(numbers))
-    assert (paid(), server.refusals) == ([3, 4], [])
+    assert (sorted(paid()), server.refusals) == ([3, 4], [])  # calls of one answer run side by side
     assert "call_tool" in json.dumps(server.bodies[-1].get("input") or server.bodies[-1]["messages"])
 
 
