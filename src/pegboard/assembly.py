@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pegboard.ports.store_copies import StoreCopies
     from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
+    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
     from pegboard.sources.plugin_process.source import PluginProcessSource
     from pegboard.stores.urls import StorePlace
 
@@ -116,6 +117,7 @@ class Pegboard(Board):
         cached: bool = False,
         idle: float | None = None,
         folder: Path | None = None,
+        processes: SharedProcesses | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -130,6 +132,7 @@ class Pegboard(Board):
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
             folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
+            processes: the servers that boards in this process share (G12); None starts each for this board alone.
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -144,7 +147,7 @@ class Pegboard(Board):
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = env.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        upstreams = _servers(masker, fast_path=fast, store=store, folder=folder)
+        upstreams = _servers(masker, fast_path=fast, store=store, folder=folder, shared=processes)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=env)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
@@ -662,10 +665,14 @@ def quickstart_store() -> Path:
     return store_of(Path("pegboard.yaml"))  # which a person may create: what is stored by then stays
 
 
-def _servers(masker: Masker, *, fast_path: bool, store: Store, folder: Path | None) -> McpSource:
+def _servers(
+    masker: Masker, *, fast_path: bool, store: Store, folder: Path | None, shared: SharedProcesses | None
+) -> McpSource:
     from pegboard.sources.mcp import McpSource
 
-    return McpSource(mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store, folder=folder)
+    return McpSource(
+        mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store, folder=folder, shared=shared
+    )
 
 
 def plugin_processes(

@@ -22,6 +22,7 @@ from pegboard.thin.address import own_key
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.daemon.requests import Front
+    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
 
 log = logging.getLogger("pegboard.daemon")
 
@@ -114,6 +115,7 @@ class Boards:
     def __init__(self, *, own: str, idle: float) -> None:
         self._own, self._idle = own, idle
         self.open: list[OpenBoard] = []
+        self._processes: SharedProcesses | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -177,7 +179,14 @@ class Boards:
             config = kept.path if kept.named else None
             folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
             async with Pegboard.open(
-                config, watch=True, env=kept.env, cached=True, idle=OBJECTS_IDLE, fast_path=fast, folder=folder
+                config,
+                watch=True,
+                env=kept.env,
+                cached=True,
+                idle=OBJECTS_IDLE,
+                fast_path=fast,
+                folder=folder,
+                processes=self._shared(),
             ) as board:
                 self._require_here(board, kept)
                 kept.board, kept.served = (
@@ -200,6 +209,13 @@ class Boards:
         finally:
             if kept in self.open:
                 self.open.remove(kept)
+
+    def _shared(self) -> SharedProcesses:
+        if self._processes is None:
+            from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+
+            self._processes = SharedProcesses()
+        return self._processes
 
     def _require_here(self, board: Pegboard, kept: OpenBoard) -> None:
         """Raise ``ElsewhereError`` where a board has plugins in code and this process is not its own."""

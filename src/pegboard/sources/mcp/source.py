@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard import ports
+from pegboard.core.access.conversational import keeps_conversation
 from pegboard.core.access.extensions import declared
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.ports import ConnectionState, PrintedLine, RefusedAccess, SealedStore, ServerActivity, TakeList
     from pegboard.sources.mcp.login.logins import McpLogins
+    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
 _UNASSIGNED = ""  # the scope of a connection that has only been asked for its tools
@@ -66,7 +68,8 @@ class McpSource:
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
     awaited are checked every ``check_every`` seconds. ``store`` keeps the logins to servers over HTTP (G11); without
     one nobody can log in. ``resolves``: the packages of confined servers are looked for in their newest version.
-    ``folder`` is where servers without a ``cwd`` start; None is the current one.
+    ``folder`` is where servers without a ``cwd`` start; None is the current one. ``shared`` has the processes that
+    boards share (G12); without it each board starts its own.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class McpSource:
         store: SealedStore | None = None,
         resolves: bool = False,
         folder: Path | None = None,
+        shared: SharedProcesses | None = None,
     ) -> None:
         masker = Masker()
         self._settings = SourceSettings(
@@ -98,6 +102,7 @@ class McpSource:
             fast_path=fast_path,
             launches=Launches(resolves=resolves, folder=None if folder is None else str(folder)),
             store=store,
+            shared=shared,
         )
         self._idle_after = idle_after
         self._pool: dict[PoolKey, Connection] = {}
@@ -443,8 +448,7 @@ class McpSource:
         key = (spec.name, fingerprint, scope)
         found = self._pool.get(key)
         if found is None or (owner is not None and (found.login is None or found.login.owner != owner)):
-            unassigned = None if owner is not None else self._pool.pop((spec.name, fingerprint, _UNASSIGNED), None)
-            found = unassigned or self._connection(spec, fingerprint, owner)
+            found = self._for_scope(spec, fingerprint, scope, owner)
             self._pool[key] = found
             found.take_client(self._settings.client_of(scope))
             idle = None if scope == _SHARED else self._idle_after
@@ -452,6 +456,21 @@ class McpSource:
             if found.live is not None:
                 self._note_up(found)
         return found
+
+    def _for_scope(self, spec: ServerSpec, fingerprint: str, scope: str, owner: LoginOwner | None) -> Connection:
+        """Return a connection for a scope: that of no scope, where it may become it, else a new one."""
+        key = (spec.name, fingerprint, _UNASSIGNED)
+        found = None if owner is not None else self._pool.get(key)
+        if found is not None and (scope == _SHARED or not found.shares_process):
+            return self._pool.pop(key)
+        made = self._connection(spec, fingerprint, owner)
+        made.shares_process = scope == _SHARED and self._may_share(spec)
+        return made
+
+    def _may_share(self, spec: ServerSpec) -> bool:
+        """Return whether boards may share the process of a server: one that is all clients', and not confined."""
+        alike = spec.instance in (None, "all", "principal") and not keeps_conversation(spec)
+        return self._settings.shared is not None and alike and spec.confine is None and spec.command is not None
 
     def _found(self, spec: PluginSpec, scope: str) -> Connection | None:
         """Return the connection that a scope has, or would take over."""
@@ -472,6 +491,7 @@ class McpSource:
         found = self._pool.get(key)
         if found is None:
             found = self._pool[key] = self._connection(spec, fingerprint)
+            found.shares_process = self._may_share(spec)
             if spec.instance == "client":  # whose it will be shows by its first call: what it asks waits
                 found.only_client = found.only_client or OnlyClient()
         return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ class Connection:
     ``login`` is what its requests show, where the server may want a login (G11). ``reads`` reads the list of the tools
     and has it compared with the pins, where that is to be done before calls (A4). ``came_up`` is called each time that
     it has been started. ``only_client`` is whom its server means outside of calls, where it is one client alone.
+    ``shares_process``: boards that start an equal server may share its process (G12).
     """
 
     def __init__(
@@ -63,11 +64,11 @@ class Connection:
         self.reading: asyncio.Task[None] | None = None
         self.came_up: Callable[[], None] | None = None
         self.closing = False
+        self.shares_process = False
         self.only_client = settings.only_client
         self.history = ConnectionHistory(spec, settings.mask, settings.monotonic)
         self._settings = settings
         self._changed = changed
-        self._turn = asyncio.Lock()
         self._live: OpenConnection | None = None
         self._starting: asyncio.Task[OpenConnection | Fault] | None = None
         self._began_at = 0.0
@@ -196,6 +197,8 @@ class Connection:
         if self._starting is not None and not running:
             return
         if running or self.history.fault is not None:
+            for live in running:
+                live.ends_process = True
             self._stop("an operator restarted it")
             self.history.forget_failures()
             self._begin({*self._owners, *([self._starting] if self._starting is not None else [])})
@@ -263,6 +266,7 @@ class Connection:
         live.server_requests.only_client = self.only_client
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
+        live.shares_process = self.shares_process
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(spec, live, ready, way, limit))
         self._owners[owner] = live
@@ -399,16 +403,6 @@ class Connection:
         if self._live is not None:
             self._live.stop("it was not used")
             self._live = None
-
-    @asynccontextmanager
-    async def alone(self, live: OpenConnection) -> AsyncGenerator[None]:
-        """Wait until no other call is under way, in the order in which calls came."""
-        requests = live.server_requests
-        async with self._turn:
-            while requests.calls and live.alive():
-                requests.drained.clear()
-                await requests.drained.wait()
-            yield
 
     def _serialise(self) -> None:
         self.one_at_a_time = True

@@ -83,7 +83,8 @@ def _transport(
     spec: ServerSpec, live: OpenConnection, settings: SourceSettings, way: Way
 ) -> StdioTransport | HttpTransport | SseTransport:
     if not spec.url:
-        return StdioTransport(spec, live, settings.launches, use_fast_path=settings.fast_path)
+        shared = settings.shared if live.shares_process else None
+        return StdioTransport(spec, live, settings.launches, use_fast_path=settings.fast_path, shared=shared)
     if spec.transport == "sse" or way.sse:
         return SseTransport(spec, live)
     return HttpTransport(spec, live, use_fast_path=settings.fast_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pegboard.core.access.instances import client_in
 from pegboard.core.model.specs import ServerSpec
@@ -13,6 +14,9 @@ from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.transports.launch import Launches
 from pegboard.sources.mcp.wire.only_client import OnlyClient
+
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class SourceSettings:
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
     be masked from then on. ``only_client`` is the one that has started this process, where there is no other; else
-    ``clients`` are those that may have connections of their own, by name. ``store`` has sealed values.
+    ``clients`` are those that may have connections of their own, by name. ``store`` has sealed values, ``shared`` the
+    processes that other boards may use, too.
     """
 
     mask: Callable[[str], str]
@@ -45,6 +50,7 @@ class SourceSettings:
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
     store: SealedStore | None = None
+    shared: SharedProcesses | None = None
 
     def __post_init__(self) -> None:
         """Begin without a server that starts."""

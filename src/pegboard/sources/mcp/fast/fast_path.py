@@ -7,7 +7,6 @@ SDK's own models. Imports the SDK: import late.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -20,15 +19,12 @@ from pydantic_core import to_json
 
 from pegboard.sources.mcp.wire.messages import Message
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, introduced
-from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, UseSdkError
+from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, RequestNumbers, UseSdkError
 from pegboard.sources.mcp.wire.server_requests import MESSAGE
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, VERSION_KEY
 
 log = logging.getLogger("pegboard.sources.mcp")
-
-# The SDK counts its ids from 1 and drops answers to others; every server takes integers of 31 bits.
-_FIRST_ID = 1_000_000_000
 
 Report = tuple[float, float | None, str | None]
 Send = Callable[["CallAroundSdk", bytes], Awaitable[Message]]
@@ -116,10 +112,10 @@ class CallAroundSdk:
 class FastPath:
     """The way around the SDK for the calls over one connection that the SDK has opened.
 
-    ``send`` is the way of its transport.
+    ``send`` is the way of its transport, ``numbers`` gives its requests their ids.
     """
 
-    def __init__(self, live: OpenConnection, send: Send) -> None:
+    def __init__(self, live: OpenConnection, send: Send, numbers: RequestNumbers | None = None) -> None:
         self.live = live
         self.send = send
         self.pending: dict[int, CallAroundSdk] = {}
@@ -127,7 +123,7 @@ class FastPath:
         self.is_open = False
         self._loop = asyncio.get_running_loop()
         self._envelope: Message = {}
-        self._numbers = itertools.count(_FIRST_ID)
+        self._numbers = numbers or RequestNumbers()
 
     def open(self) -> None:
         """Begin: the era is known now."""
@@ -147,13 +143,15 @@ class FastPath:
         """Return the raw result; raises ``UseSdkError``, ``MCPError`` and those of :mod:`..wire.request_outcomes`."""
         if not self.takes(call.name):
             raise UseSdkError
-        pending = CallAroundSdk(next(self._numbers), call, self._loop)
-        body = self._request(pending.number, call)
-        self.pending[pending.number] = pending
+        number = self._numbers.begin_request()
         try:
+            pending = CallAroundSdk(number, call, self._loop)
+            body = self._request(number, call)
+            self.pending[number] = pending
             message = await self.send(pending, body)
         finally:
-            del self.pending[pending.number]
+            self.pending.pop(number, None)
+            self._numbers.end_request(number)
             call.before_answer = None
         return result_in(message)
 

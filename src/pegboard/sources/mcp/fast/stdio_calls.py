@@ -25,6 +25,7 @@ from pegboard.sources.mcp.wire.request_outcomes import (
     GoneError,
     InFlight,
     InvalidAnswerError,
+    RequestNumbers,
     TooLargeError,
 )
 
@@ -46,8 +47,10 @@ class StdioFastPath(FastPath):
     ``write`` leads to its standard input, which is not ``writable`` while the server reads nothing.
     """
 
-    def __init__(self, live: OpenConnection, write: WriteRequests, writable: asyncio.Event) -> None:
-        super().__init__(live, self._send)
+    def __init__(
+        self, live: OpenConnection, write: WriteRequests, writable: asyncio.Event, numbers: RequestNumbers | None
+    ) -> None:
+        super().__init__(live, self._send, numbers)
         self._write = write
         self._writable = writable
         self._unsent: dict[CallAroundSdk, bytes] = {}

@@ -82,7 +82,7 @@ async def run(
             made.forgotten = live.forgotten
         try:
             if made is not None and connection.one_at_a_time:
-                async with connection.alone(live):
+                async with live.server_requests.alone():
                     return await _once(connection, live, spec, what, work, made)
             return await _once(connection, live, spec, what, work, made)
         except ListUnreadError:

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 from mcp.client.stdio import get_default_environment
@@ -19,9 +19,12 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.confinement import available, found_program
 from pegboard.sources.mcp.transports.launch import Launch, Launches, confined_launch, package_program
 from pegboard.sources.mcp.transports.npx_cache import remove_half_installed
-from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
+from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
+
+if TYPE_CHECKING:
+    from pegboard.sources.confinement import RefusalReader
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -35,6 +38,7 @@ _WAYS = (
     "SSH_AUTH_SOCK", "GPG_TTY", "DOCKER_HOST", "DOCKER_CONTEXT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
 _OF_INSTALLERS = ("npm_config_", "NPM_CONFIG_", "UV_", "PIP_")  # where packages are looked for
+_GRACE = 2.0  # seconds, each: for leaving by itself, after SIGTERM, after SIGKILL
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
 _MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
@@ -92,15 +96,40 @@ def newest_package(spec: ServerSpec) -> str:
     return "" if found is None else found.version
 
 
+class ProcessUser(Protocol):
+    """What a process reports to: a connection, or those that share it."""
+
+    message_limit: int
+    refusals: RefusalReader | None
+
+    def note_pid(self, number: int) -> None:
+        """Note the number of the process."""
+        ...
+
+    def note_exit(self, how: str) -> None:
+        """Note how it ended."""
+        ...
+
+    @property
+    def up(self) -> bool:
+        """Return whether it has answered."""
+        ...
+
+    def add_stderr(self, text: str) -> None:
+        """Keep a line that it wrote to its standard error."""
+        ...
+
+
 class ServerProcess(asyncio.SubprocessProtocol):
     """A server's process: its output line by line, its input, its end.
 
     ``live`` is the connection that it serves. ``route`` takes a line before the session reads it, and returns
-    whether it did; ``oversized`` takes the start of a line over the limit.
+    whether it did; ``oversized`` takes the start of a line over the limit. ``on_end`` is called when its output ends.
     """
 
-    def __init__(self, live: OpenConnection, oversized: Callable[[bytes], None]) -> None:
+    def __init__(self, live: ProcessUser, oversized: Callable[[bytes], None]) -> None:
         self.live = live
+        self.on_end: Callable[[], None] | None = None
         self.route: Callable[[bytes], bool] | None = None
         self.eof = False
         self.stopping = False
@@ -141,7 +170,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if self._stdout is None:
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
-        self.live.pid = self._transport.get_pid()
+        self.live.note_pid(self._transport.get_pid())
 
     async def start(self, spec: ServerSpec, launches: Launches) -> None:
         """Start the process.
@@ -225,22 +254,28 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 self.add_line(line)
         if self._splitter.skipped > _MOST_SKIPPED * self.live.message_limit:
             self._kill()
-        if self._waiting > _PAUSE:
-            self._pause(paused=True)
 
     def _kill(self) -> None:
         """End a process that prints without end; what it has not read yet can be asked again of the next one."""
         if not self.stopping:
             self.stopping = True
-            self.live.exit = "it printed a line without end, and was stopped"
+            self.live.note_exit("it printed a line without end, and was stopped")
             with suppress(ProcessLookupError):
                 self.transport.kill()
 
     def add_line(self, line: bytes) -> None:
         """Give the session a line to read."""
         self._lines.append(line)
-        self._waiting += len(line)
+        self.count_unread(len(line))
         self.fresh.set()
+
+    def count_unread(self, change: int) -> None:
+        """Count the bytes of lines that no session has read yet: the process waits where these are many."""
+        self._waiting += change
+        if self._waiting > _PAUSE:
+            self._pause(paused=True)
+        elif self._waiting < _RESUME:
+            self._pause(paused=False)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
         """Note the end of an output, or that the server reads no more."""
@@ -273,7 +308,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the process; a child of its own may keep the output open."""
         code = self.transport.get_returncode()
         if not self.stopping:
-            self.live.exit = _ending(code)
+            self.live.note_exit(_ending(code))
         self.exited.set()
         self.writable.set()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
@@ -304,6 +339,43 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the output."""
         self.eof = True
         self.fresh.set()
+        if self.on_end is not None:
+            self.on_end()
+
+    async def stop(self, *, up: bool) -> None:
+        """End it, and all that it started; one that is ``up`` gets the time to leave by itself."""
+        # What ends from now on was asked to, unless its output has ended: then it is on its way already.
+        self.stopping = not self.eof and self.alive()
+        self.stdin.close()
+        try:
+            await wait_until(self.exited.is_set, _GRACE if up else 0.1)
+            self.stopping = True
+            for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+                if not self._signal(number) or await wait_until(self._gone, _GRACE):
+                    break
+        except BaseException:
+            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+            raise
+        finally:
+            self.close()
+
+    def _signal(self, number: int) -> bool:
+        """Send a signal to all that it started; return whether there was anybody."""
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(self.transport.get_pid(), number)
+            elif not self.exited.is_set():
+                self.transport.send_signal(number)
+            else:
+                return False
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # some systems answer this for a group of zombies
+            return not self.exited.is_set()
+        return True
+
+    def _gone(self) -> bool:
+        return not self._signal(0) if hasattr(os, "killpg") else self.exited.is_set()
 
     def _pause(self, *, paused: bool) -> None:
         if paused == self._paused or self._stdout is None or self.eof:
@@ -319,9 +391,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not self._lines:
             return None
         line = self._lines.popleft()
-        self._waiting -= len(line)
-        if self._waiting < _RESUME:
-            self._pause(paused=False)
+        self.count_unread(-len(line))
         return line
 
     def write(self, data: bytes, in_flight: Sequence[tuple[int, InFlight]] = ()) -> None:

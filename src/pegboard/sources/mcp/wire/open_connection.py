@@ -104,6 +104,7 @@ class OpenConnection:
     - ``is_open`` until no request can be answered any more; then ``closed`` is set, and ``ended`` when all that
       belonged to it has been stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a
       message over the limit.
+    - ``shares_process``: boards may share its process; ``ends_process``: that ends with this connection, for all.
     - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``cut`` what is left out of
       those that are, ``excluded`` other lists and items, each with the reason. ``report_invalid`` is called with the
       first line on standard output that is no message.
@@ -144,6 +145,8 @@ class OpenConnection:
         self.closed = asyncio.Event()
         self.ended = asyncio.Event()
         self.stopped = False
+        self.shares_process = False
+        self.ends_process = False
         self.reason = ""
         self.oversized = False
         self.alive_check: Callable[[], bool] | None = None
@@ -221,6 +224,14 @@ class OpenConnection:
                     params["_meta"] = {**meta, CAPABILITIES_KEY: own}
             case _:
                 pass
+
+    def note_pid(self, number: int) -> None:
+        """Note the number of its process."""
+        self.pid = number
+
+    def note_exit(self, how: str) -> None:
+        """Note how its process ended."""
+        self.exit = how
 
     # -- its end -----------------------------------------------------------------------------------
 

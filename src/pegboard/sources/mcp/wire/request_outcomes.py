@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from pegboard.ports import Client
 
 NO_MESSAGE: Final = "its answer is not a message of the protocol"
 TOO_DEEP: Final = "its answer is nested too deeply to be read"
+FIRST_OWN_ID: Final = 1_000_000_000
+"""The first id that is not the SDK's: it counts from 1; every server takes integers of 31 bits."""
 
 
 class InFlight:
@@ -32,6 +35,22 @@ class InFlight:
 
 IN_FLIGHT: ContextVar[InFlight | None] = ContextVar("pegboard_in_flight", default=None)
 """The request that the current task sends through the SDK."""
+
+
+class RequestNumbers:
+    """The ids of the requests over one connection that the SDK does not make."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(FIRST_OWN_ID)
+
+    def begin_request(self) -> int:
+        """Return the id of a new request."""
+        return next(self._numbers)
+
+    def end_request(self, number: int) -> None:
+        """Note that a request is answered, or that its answer is not waited for."""
 
 
 class GoneError(Exception):

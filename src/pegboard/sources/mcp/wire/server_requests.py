@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
 import anyio
@@ -47,11 +47,12 @@ _OF_CLIENT: Final = frozenset({"roots/list", *TASK_METHODS})
 PASSED_ON: Final = frozenset({MESSAGE, TASK_STATUS, "notifications/elicitation/complete"})
 """The notifications that go to the client of a call, beside progress."""
 
-_NONE_IN_FLIGHT = "No call is under way over this connection: Pegboard has nobody to ask."
-_SEVERAL = (
+NONE_IN_FLIGHT: Final = "No call is under way over this connection: Pegboard has nobody to ask."
+SEVERAL: Final = (
     "Several calls are under way over this connection and nothing says which of them this belongs to. "
     "From now on Pegboard makes one call at a time here."
 )
+DIFFERENT_ROOTS: Final = "Several clients share this server, and their roots are not the same."
 _OVER = "The call that this belongs to is over."
 
 RequestAnswer = JSONRPCResponse | JSONRPCError
@@ -73,6 +74,8 @@ class ServerRequests:
         self.others: set[Call] = set()
         self.drained = asyncio.Event()
         self.drained.set()
+        self._turn = asyncio.Lock()
+        self._beside: Callable[[], Sequence[ServerRequests]] = lambda: (self,)
         self.only_client: OnlyClient | None = None
         self.begun = False
         self.write: Callable[[ToServer], Awaitable[None]] | None = None
@@ -81,6 +84,20 @@ class ServerRequests:
         self.logs = LogMessages(self.calls, self._tasks)
         self._open: dict[int | str, asyncio.Task[JsonObject]] = {}
         self._outside_calls: set[asyncio.Task[JsonObject]] = set()
+
+    def share_turns(self, turn: asyncio.Lock, users: Callable[[], Sequence[ServerRequests]]) -> None:
+        """Take turns with the other users of a server that several boards use."""
+        self._turn, self._beside = turn, users
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Wait until no other call is under way, in the order in which calls came."""
+        async with self._turn:
+            for each in self._beside():
+                while each.calls:
+                    each.drained.clear()
+                    await each.drained.wait()
+            yield
 
     def begin(self, call: Call) -> None:
         """Take a call that is being made."""
@@ -111,6 +128,12 @@ class ServerRequests:
             task.cancel()
         self.logs.close()
         self.drained.set()
+
+    async def ask_only_client(self, method: str, params: JsonObject) -> JsonObject:
+        """Return what the client answers that is meant outside of calls; raises ``AskRefusedError``."""
+        if self.only_client is None:
+            raise AskRefusedError(NONE_IN_FLIGHT)
+        return await self.only_client.ask(method, params)
 
     def take_client(self, client: OnlyClient | None) -> None:
         """Let the server mean this client outside of calls from now on."""
@@ -208,7 +231,7 @@ class ServerRequests:
                 len(self.calls),
             )
             self.ambiguous()
-        self._tasks.start(self._reply(_error(request, _SEVERAL if self.calls else _NONE_IN_FLIGHT)))
+        self._tasks.start(self._reply(_error(request, SEVERAL if self.calls else NONE_IN_FLIGHT)))
 
     async def _reply(self, answer: ToServer) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
