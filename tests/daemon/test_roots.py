@@ -2,11 +2,31 @@
 
 import json
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import anyio
+import mcp_types as types
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import stdio_client as sdk_stdio
 
-from .daemon_clients import SERVER, OwnDaemon, stdio_client
+from .daemon_clients import DEADLINE, SERVER, OwnDaemon, stdio_client
+
+
+@asynccontextmanager
+async def sdk_client(daemon: OwnDaemon, config: Path, roots: list[Path]) -> AsyncGenerator[Client]:
+    """Yield a client of the SDK that names roots."""
+
+    async def named(_: object) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root(uri=root.as_uri()) for root in roots])  # type: ignore[arg-type]
+
+    command = ["-m", "pegboard", "serve", "--stdio", "--config", str(config)]
+    front = sdk_stdio(StdioServerParameters(command=sys.executable, args=command, env=daemon.env))
+    async with Client(front, mode="legacy", list_roots_callback=named) as client:
+        yield client
 
 
 @pytest.mark.parametrize("where", ["args", "cwd", "relative"])
@@ -45,3 +65,79 @@ def test_g12_a_server_that_keeps_a_conversation_is_one_clients(daemon: OwnDaemon
     config.write_text(json.dumps(content))
     with stdio_client(daemon, config) as first, stdio_client(daemon, config) as second:
         assert first.greet("one").call()["pid"] != second.greet("two").call()["pid"]
+
+
+FILES = '''
+"""Reads files of the folders that it is started with, and of no other ones."""
+
+import sys
+from pathlib import Path
+
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("files")
+
+
+@server.tool()
+def read(path: str) -> str:
+    """Read a file."""
+    found = Path(path).resolve()
+    if not any(found.is_relative_to(Path(folder).resolve()) for folder in sys.argv[1:]):
+        raise ValueError("it is outside of the allowed folders")
+    return found.read_text()
+
+
+server.run("stdio")
+'''
+
+
+async def test_g12_two_projects_with_one_filesystem_server_read_their_own_folder_alone(
+    daemon: OwnDaemon, tmp_path: Path
+) -> None:
+    """G12: `${root}` is the one root that a client names, wherever its process runs; clients of the SDK."""
+    (tmp_path / "files.py").write_text(FILES)
+    server = {"command": sys.executable, "args": [str(tmp_path / "files.py"), "${root}"]}
+    config = tmp_path / "pegboard.yaml"
+    config.write_text(
+        json.dumps({"servers": {"files": server}, "agents": {"a": {"tools": ["files"], "unloaded_call": "run"}}})
+    )
+    projects = [tmp_path / "one", tmp_path / "two words"]
+    async with AsyncExitStack() as stack:
+        clients: list[Client] = []
+        for project in projects:
+            project.mkdir()
+            (project / "secret").write_text(f"of {project.name}")
+            clients.append(await stack.enter_async_context(sdk_client(daemon, config, [project])))
+        for client, own, other in zip(clients, projects, reversed(projects), strict=True):
+            read = await client.call_tool("files__read", {"path": str(own / "secret")})
+            assert f"of {own.name}" in read.model_dump_json()
+            refused = await client.call_tool("files__read", {"path": str(other / "secret")})
+            assert refused.is_error
+            assert f"of {other.name}" not in refused.model_dump_json()
+        assert {one["folder"] for one in daemon.status()["clients"]} == {str(project) for project in projects}
+
+
+async def test_g12_a_client_that_goes_to_another_folder_takes_the_server_with_it(
+    daemon: OwnDaemon, tmp_path: Path
+) -> None:
+    """G12: its next request goes to the server of the new root; with two roots it is that of its process again."""
+    (tmp_path / "box.py").write_text(SERVER)
+    server = {"command": sys.executable, "args": [str(tmp_path / "box.py"), "${root}"]}
+    config = tmp_path / "pegboard.yaml"
+    config.write_text(
+        json.dumps({"servers": {"box": server}, "agents": {"a": {"tools": ["box"], "unloaded_call": "run"}}})
+    )
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    roots = folders[:1]
+    async with sdk_client(daemon, config, roots) as client:
+        said: list[str] = []
+        for now in (folders[:1], folders[1:], folders):
+            roots[:] = now
+            with anyio.fail_after(DEADLINE):
+                await client.send_roots_list_changed()
+                wanted = str(now[0] if len(now) == 1 else Path.cwd())
+                while not said or said[-1] != wanted:
+                    answer = await client.call_tool("box__where", {})
+                    said += json.loads(answer.content[0].text)["args"]  # type: ignore[union-attr]

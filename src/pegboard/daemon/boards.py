@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,10 +56,10 @@ class OpenBoard:
 
     board: Pegboard
 
-    def __init__(self, path: Path | None, folder: str, env: Mapping[str, str], *, named: bool, fast_path: bool) -> None:
-        self.path, self.folder, self.fast_path = path, folder, fast_path
-        self.named = named
-        self.env = Lookups({**env, ROOT: folder})
+    def __init__(self, path: Path | None, front: Front, *, fast_path: bool) -> None:
+        self.path, self.folder, self.fast_path = path, front.cwd, fast_path
+        self.named = _is_named(front)
+        self.env = Lookups({**front.env, ROOT: front.root})
         self.notes: dict[object, Note] = {}
         self.served: ServedBoard | None = None
         self.users = 0
@@ -74,8 +74,13 @@ class OpenBoard:
 
     def names_equal_variables(self, front: Front) -> bool:
         """Return whether the variables that the configuration names have the same values for a client."""
-        theirs = {**front.env, ROOT: front.cwd}
+        theirs = {**front.env, ROOT: front.root}
         return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
+
+    @property
+    def names_root(self) -> bool:
+        """Return whether a server of it works in the folder of its client."""
+        return ROOT in self.env.names
 
     def masked(self, text: str) -> str:
         """Return a text without the secrets of the board."""
@@ -160,7 +165,7 @@ class Boards:
                 await asyncio.wait({known.opened})  # which variables it names shows when it is read
                 if known in self.open and known.names_equal_variables(front):
                     return known
-        found = OpenBoard(path, front.cwd, front.env, named=_is_named(front), fast_path=fast_path)
+        found = OpenBoard(path, front, fast_path=fast_path)
         self.open.append(found)
         task = asyncio.create_task(self._keep(found), name=f"board {path}")
         self._tasks.add(task)

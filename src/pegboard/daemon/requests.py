@@ -21,6 +21,11 @@ class Front:
     env: Mapping[str, str]
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def root(self) -> str:
+        """Return the folder that it works in: the one root that its client has named, else that of its process."""
+        return self.text("root") or self.cwd
+
     def text(self, name: str) -> str | None:
         """Return a text that it gives, None where it gives none; raises ``WireError`` for anything else."""
         value = self.fields.get(name)

@@ -49,7 +49,7 @@ class DaemonClient:
             "kind": self.front.kind,
             "client": self.name,
             "agent": self.agent,
-            "folder": self.front.cwd,
+            "folder": self.front.root,
             "since": self.since,
         }
 
@@ -196,9 +196,9 @@ class DaemonServer:
             return client
         return None
 
-    async def accept(self, client: DaemonClient) -> None:
+    async def accept(self, client: DaemonClient, **more: object) -> None:
         """Let a client know that it is served."""
-        await client.send({"ok": True, "secret": self._secrets[1], "pid": os.getpid()})
+        await client.send({"ok": True, "secret": self._secrets[1], "pid": os.getpid(), **more})
 
     async def refuse(self, client: DaemonClient, code: str, reason: str) -> None:
         """Let a client know why it is not served."""
@@ -247,7 +247,7 @@ class DaemonServer:
             async with self.boards.use(client.front, fast_path=fast, note=notes) as board:
                 caller = caller_in_front(board, client.front)
                 client.agent = caller.agent
-                await self.accept(client)
+                await self.accept(client, root=board.names_root)
                 await serve_proxy(board, client.socket.fileno(), caller, notes, self.stop, client.declare)
         except ElsewhereError as error:
             await self.refuse(client, wire.ELSEWHERE, str(error))

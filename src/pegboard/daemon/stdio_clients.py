@@ -37,7 +37,7 @@ def caller_in_front(board: OpenBoard, front: Front) -> Caller:
         agent=front.text("agent"),
         session=session,
         sub_app=front.text("sub_app"),
-        folder="" if session is not None else folder_digest(Path(front.cwd)),
+        folder="" if session is not None else folder_digest(Path(front.root)),
     )
 
 

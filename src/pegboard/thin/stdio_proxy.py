@@ -3,6 +3,7 @@
 Two threads, one for each way. A request is pending from before it is sent until its answer comes. When the daemon ends,
 those that only read are sent again, once, to the next one; for others the client gets an error: they may have run.
 What the client has said of itself (its handshake, its level of logs, its subscriptions) is said again before that.
+In the same way the proxy connects again where the client turns out to work in another folder than its process.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ REPEATABLE: Final = frozenset({
 })  # fmt: skip
 """The requests that change nothing, so that the next daemon may be asked once more."""
 _LISTS: Final = ("tools", "prompts", "resources")
+_ROOTS: Final = "pegboard-roots"
+"""The id of the question for the roots of the client, which the proxy asks itself."""
+_ROOTS_WITHIN: Final = 5.0
+"""How long the client may take to answer that, in seconds."""
 _ENDED: Final = -32000
 """The code of the error of a call whose gateway ended."""
 
@@ -84,6 +89,8 @@ class _Proxy:
         self._asked: set[Any] = set()  # by the daemon, not answered by the client
         self._stale: set[Any] = set()  # asked by a daemon that has ended
         self._input_ended = False
+        self._held: list[bytes] | None = None  # lines that wait until it is known where the client works
+        self._next_root: str | None = None
 
     def run(self) -> int:
         """Copy until the client or the daemon's last answer has ended."""
@@ -145,13 +152,18 @@ class _Proxy:
     def _send(self, whole: bytes) -> None:
         """Send whole lines on; to a new daemon where the last one has ended."""
         with self._lock:
-            kept = [line for line in whole.split(b"\n") if line and self._take(line)]
-            if self._connection is None:
-                self._connect_again(kept)
-                return
-            unsent = _send_lines(self._connection, kept)  # some are where it has ended: the other thread finds that out
-            for one in list(self._pending.values()) if unsent else ():  # the other thread takes some away meanwhile
-                one.unsent = one.unsent or one.line in unsent
+            self._move_if_idle()
+            self._pass_on([line for line in whole.split(b"\n") if line and not self._holds(line) and self._take(line)])
+
+    def _pass_on(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        if self._connection is None:
+            self._connect_again(lines)
+            return
+        unsent = _send_lines(self._connection, lines)  # some are where it has ended: the other thread finds that out
+        for one in list(self._pending.values()) if unsent else ():  # the other thread takes some away meanwhile
+            one.unsent = one.unsent or one.line in unsent
 
     def _take(self, line: bytes) -> bool:
         """Note what a line of the client is; return whether it is to be sent."""
@@ -179,6 +191,73 @@ class _Proxy:
                 self._said.pop(f"subscribe {(params or {}).get('uri')}", None)
             case _:
                 pass
+
+    # -- where the client works --------------------------------------------------------------------
+
+    def _holds(self, line: bytes) -> bool:
+        """Keep a line back as long as it is not known where the client works; return whether it is."""
+        if self._held is None and not self._has_roots():
+            return False
+        number, method, _ = _read(line)
+        if number == _ROOTS and method is None:
+            self._take_root(line)
+            return True
+        if self._held is not None:
+            self._held.append(line)
+            return True
+        if method == "notifications/initialized":
+            self._ask_root([line])
+            return True
+        if method == "notifications/roots/list_changed":
+            self._ask_root([line])
+            return True
+        return False
+
+    def _has_roots(self) -> bool:
+        """Return whether the client can be asked for its roots, and its board depends on them."""
+        if self._connection is None or not self._connection.answer.get("root"):
+            return False
+        return b'"roots"' in self._said.get("initialize", b"")
+
+    def _ask_root(self, held: list[bytes]) -> None:
+        self._held = held
+        _write(_line({"id": _ROOTS, "method": "roots/list"}))
+        timer = threading.Timer(_ROOTS_WITHIN, self._take_root_late, [held])
+        timer.daemon = True
+        timer.start()
+
+    def _take_root_late(self, held: list[bytes]) -> None:
+        with self._lock:
+            if self._held is held:
+                self._release()
+
+    def _take_root(self, line: bytes) -> None:
+        if self._held is None:  # it comes late
+            return
+        root = _one_root(line)
+        if root != self._request.get("root"):
+            self._next_root = root or ""
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held or [], None
+        self._move_if_idle()
+        self._pass_on([line for line in held if self._take(line)])
+
+    def _move_if_idle(self) -> None:
+        """Go to the board of the folder that the client works in, once nothing is under way."""
+        if self._next_root is None or self._pending:
+            return
+        ended, self._connection = self._connection, None
+        root, self._next_root = self._next_root, None
+        self._request = {name: value for name, value in self._request.items() if name != "root"}
+        if root:
+            self._request["root"] = root
+        if ended is not None:
+            self._forget_daemon()
+            with suppress(OSError):
+                ended.socket.shutdown(2)
+        self._connect_again(())
 
     # -- from the daemon ---------------------------------------------------------------------------
 
@@ -240,18 +319,24 @@ class _Proxy:
         """Take leave of a daemon that has ended; return whether the client is still there."""
         with self._changed:
             ended.socket.close()
+            if self._connection is not ended:  # it was left for that of another folder
+                return True
             self._connection = None
-            self._dropped.clear()
             if self._input_ended:
                 return False
-            for number in self._asked:
-                _write(_line({"method": "notifications/cancelled", "params": {"requestId": number}}))
-            self._stale, self._asked = self._stale | self._asked, set()
+            self._forget_daemon()
             for one in [one for one in self._pending.values() if not one.unsent and not _may_repeat(one)]:
                 self._fail(one, "the gateway ended while it ran: it may have run, or run in part")
             if self._pending:
                 self._connect_again(())
             return True
+
+    def _forget_daemon(self) -> None:
+        """Take back what a daemon has asked that is not there any more."""
+        self._dropped.clear()
+        for number in self._asked:
+            _write(_line({"method": "notifications/cancelled", "params": {"requestId": number}}))
+        self._stale, self._asked = self._stale | self._asked, set()
 
     def _connect_again(self, new: Sequence[bytes]) -> None:
         """Connect to the next daemon, and say all that it has to know; ``new`` are lines that none was sent."""
@@ -282,6 +367,20 @@ class _Proxy:
     def _fail(self, one: _Pending, why: str) -> None:
         self._pending.pop(one.number, None)
         _write(_line({"id": one.number, "error": {"code": _ENDED, "message": f"Pegboard: {why}."}}))
+
+
+def _one_root(line: bytes) -> str | None:
+    """Return the folder that an answer with the roots of a client names, where it is one that is there."""
+    from urllib.parse import unquote, urlsplit  # few clients need it
+
+    try:
+        (root,) = json.loads(line)["result"]["roots"]
+        url = urlsplit(root["uri"])
+    except (ValueError, LookupError, TypeError):
+        return None
+    folder = unquote(url.path)
+    usable = url.scheme == "file" and url.netloc in ("", "localhost") and os.path.isabs(folder)  # noqa: PTH117
+    return os.path.normpath(folder) if usable and os.path.isdir(folder) else None  # noqa: PTH112
 
 
 def _may_repeat(one: _Pending) -> bool:
