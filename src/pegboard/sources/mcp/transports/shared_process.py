@@ -35,7 +35,7 @@ from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.wire.messages import Message, parsed, requests_answered
 from pegboard.sources.mcp.wire.request_outcomes import FIRST_OWN_ID, InFlight, RequestNumbers
 from pegboard.sources.mcp.wire.server_requests import ASKED, DIFFERENT_ROOTS, NONE_IN_FLIGHT, PASSED_ON, SEVERAL
-from pegboard.support.tasks import BackgroundTasks, detached_context
+from pegboard.support.tasks import BackgroundTasks, detached_context, start_detached
 
 if TYPE_CHECKING:
     from pegboard.core.model.tools import JsonObject
@@ -93,6 +93,7 @@ class SharedProcess:
         self.takes_users = True
         self._ended = ended
         self._starting: asyncio.Future[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
         self._pid: int | None = None
         self._greeting: int | None = None
         self._greeted: asyncio.Future[Message] | None = None
@@ -133,7 +134,11 @@ class SharedProcess:
         if self._starting is None:
             self._starting = asyncio.ensure_future(self.process.start(spec, launches))
             self._starting.add_done_callback(self._note_start)
-        await asyncio.shield(self._starting)
+        try:
+            await asyncio.shield(self._starting)
+        except BaseException:
+            await self.leave(share, ends=False)
+            raise
         if self._pid is not None:
             share.live.note_pid(self._pid)
 
@@ -154,16 +159,21 @@ class SharedProcess:
     async def leave(self, share: ProcessShare, *, ends: bool) -> None:
         """Let a user go; the process ends with the last one, or where this one found that it is of no use."""
         self.owners = {number: owner for number, owner in self.owners.items() if owner is not share}
-        if share in self.shares:
-            self.shares.remove(share)
-        if self.shares and not ends and not self.process.eof:
-            return
-        self.close()
-        self._tasks.cancel()
-        if self._starting is not None and not self._starting.done():
-            with suppress(Exception):  # it was raised to those who waited
-                await self._starting
-        await self.process.stop(up=share.live.up or self.up)
+        try:
+            if self.shares == [share] or ends or self.process.eof:
+                if self._stopping is None:
+                    self.close()
+                    self._tasks.cancel()
+                    self._stopping = start_detached(self._stop())
+                await asyncio.shield(self._stopping)
+        finally:
+            self.shares.remove(share)  # only now: how the process ended is noted for it, too
+
+    async def _stop(self) -> None:
+        assert self._starting is not None
+        await asyncio.wait({self._starting})
+        if not self._starting.cancelled() and self._starting.exception() is None:
+            await self.process.stop(up=self.up)
 
     # -- what it prints ----------------------------------------------------------------------------
 
