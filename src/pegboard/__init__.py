@@ -5,12 +5,12 @@ The names here are the public ones; nothing is imported before it is used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from pegboard.support.version import __version__ as __version__
 
+TYPE_CHECKING = False  # `typing` takes a thin client as long as all that it does
 if TYPE_CHECKING:
+    from typing import Any
+
     from pegboard.assembly import Pegboard as Pegboard
     from pegboard.board.blocking import SyncPegboard as SyncPegboard
     from pegboard.board.blocking import SyncSession as SyncSession
@@ -84,6 +84,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'pegboard' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"pegboard.{home}"), name)
     globals()[name] = value
     return value

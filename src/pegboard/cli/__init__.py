@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
 
 from pegboard.cli.operator_token import take_token, taken_token
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 

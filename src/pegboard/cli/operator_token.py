@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from typing import Final
 
 VARIABLE: Final = "PEGBOARD_OPERATOR_TOKEN"
 _taken: list[str] = []

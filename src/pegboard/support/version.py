@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from pathlib import Path
-from typing import Final
+
+TYPE_CHECKING = False  # every thin client imports this: nothing here may take long to import
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Final
 
 __version__ = "0.1.0"
 
@@ -37,7 +39,10 @@ def commit_of(checkout: Path) -> str:
 
 
 def _commit() -> str:
+    from pathlib import Path
+
     package = Path(__file__).resolve().parents[1]
-    with suppress(OSError):
+    try:
         return (package / COMMIT_FILE).read_text("utf-8").strip()
-    return commit_of(package.parents[1]) if package.parent.name == "src" else ""
+    except OSError:
+        return commit_of(package.parents[1]) if package.parent.name == "src" else ""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
-from collections.abc import Mapping
-from typing import Final, NamedTuple
 
 from pegboard.support.version import __version__
+
+try:
+    from _blake2 import blake2b  # `hashlib` loads OpenSSL, which takes longer than all else here
+except ImportError:
+    from hashlib import blake2b
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
 
 LONGEST_SOCKET: Final = 100
 """How long the path of a socket may be: systems have room for 104 or 108 bytes."""
@@ -21,15 +28,16 @@ class NoFolderError(Exception):
     """There is no folder in which this user alone can have a socket."""
 
 
-class DaemonAddress(NamedTuple):
+class DaemonAddress:
     """The place of one daemon: of a user, a version of Pegboard, an interpreter, and perhaps one configuration.
 
     ``own`` is what a daemon is for that serves one configuration with plugins in code; empty for that of all others.
     """
 
-    folder: str
-    name: str
-    own: str
+    __slots__ = ("folder", "name", "own")
+
+    def __init__(self, folder: str, name: str, own: str) -> None:
+        self.folder, self.name, self.own = folder, name, own
 
     @property
     def socket(self) -> str:
@@ -66,13 +74,17 @@ def address_of(own: str = "", env: Mapping[str, str] | None = None) -> DaemonAdd
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes long
     parts = [__version__, package, sys.executable, sys.version, os.uname().nodename, own]
     parts += [env.get(name, "") for name in _OF_USER]
-    digest = hashlib.blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    digest = _digest("\0".join(parts), 8)
     return DaemonAddress(_folder(env, len(digest) + len("/.secret")), digest, own)
 
 
 def own_key(configuration: str, folder: str) -> str:
     """Return what tells the daemon of a configuration with plugins in code from others."""
-    return hashlib.blake2b(f"{configuration}\0{folder}".encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return _digest(f"{configuration}\0{folder}", 8)
+
+
+def _digest(text: str, size: int) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=size).hexdigest()
 
 
 def _folder(env: Mapping[str, str], name: int) -> str:
@@ -83,7 +95,7 @@ def _folder(env: Mapping[str, str], name: int) -> str:
     reasons: list[str] = []
     for folder in found:
         if len(folder.encode(errors="surrogatepass")) + name > LONGEST_SOCKET:
-            digest = hashlib.blake2b(folder.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+            digest = _digest(folder, 6)
             folder = f"/tmp/pegboard-{os.getuid()}-{digest}"  # noqa: PLW2901, S108 - it has to be this user's
         try:
             _require_own(folder)

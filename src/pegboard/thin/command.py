@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final
+from binascii import a2b_base64, b2a_base64
 
-from pegboard.thin.connect import DaemonConnection, NoDaemonError, connect, switched_off
+from pegboard.thin.connect import NoDaemonError, connect, switched_off
 from pegboard.thin.files import is_file, write_private
-from pegboard.thin.wire import ALONE, Message, WireError, message_of
+from pegboard.thin.wire import ALONE, WireError, message_of
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Final
+
+    from pegboard.thin.connect import DaemonConnection
+    from pegboard.thin.wire import Message
 
 FAILED: Final = 1
 UNAVAILABLE: Final = 6
@@ -85,7 +91,7 @@ def _request(arguments: Sequence[str]) -> Message:
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         asked["columns"] = _columns()
     if arguments[0] == "call" and "-" in arguments:
-        asked["stdin"] = base64.b64encode(sys.stdin.buffer.read(MOST_INPUT + 1)).decode()
+        asked["stdin"] = b2a_base64(sys.stdin.buffer.read(MOST_INPUT + 1), newline=False).decode()
     if (config := _config(arguments)) is not None:
         asked["config"] = config
     return asked
@@ -138,7 +144,7 @@ def _relayed(connection: DaemonConnection) -> int | list[str] | None:
 def _saved(message: Message) -> bool:
     """Write a file with the rights of this process, not with those of the daemon; return whether it is written."""
     try:
-        write_private(message["save"], base64.b64decode(message["data"]))
+        write_private(message["save"], a2b_base64(message["data"]))
     except OSError as error:
         reason = error.strerror or str(error)
         print(  # noqa: T201

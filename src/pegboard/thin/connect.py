@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
-import struct
 import sys
 import time
-from typing import Final
 
 from pegboard.support.version import __version__
 from pegboard.thin.address import DaemonAddress, NoFolderError, address_of
-from pegboard.thin.wire import ELSEWHERE, ENDING, LineReader, Message, WireError, line_of, message_of
+from pegboard.thin.wire import ELSEWHERE, ENDING, LineReader, WireError, line_of, message_of
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from typing import Final
+
+    from pegboard.thin.wire import Message
 
 OFF: Final = "PEGBOARD_DAEMON"
 """The variable that is 0 where no daemon is to be used or started."""
@@ -135,8 +138,8 @@ def _answered(connection: socket.socket, address: DaemonAddress, message: Messag
 def _secret(address: DaemonAddress) -> tuple[str, str]:
     """Return what this client shows, and what the daemon has to answer."""
     try:
-        with open(address.secret, encoding="ascii") as file:  # noqa: PTH123 - pathlib takes long
-            shown, expected, *_ = [*file.read().split(), "", ""]
+        with open(address.secret, "rb") as file:  # noqa: PTH123 - pathlib takes long
+            shown, expected, *_ = [*file.read().decode(errors="replace").split(), "", ""]
     except FileNotFoundError:
         raise _EndedError from None
     if not shown or not expected:
@@ -173,10 +176,12 @@ def _open(address: DaemonAddress) -> socket.socket | None:
 def peer_uid(connection: socket.socket) -> int | None:
     """Return the user of the process at the other end; None where this system does not say."""
     if hasattr(socket, "SO_PEERCRED"):
-        return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
-    if sys.platform == "darwin":  # LOCAL_PEERCRED of SOL_LOCAL: a version, then the user
-        return struct.unpack_from("Ii", connection.getsockopt(0, 1, 76))[1]
-    return None
+        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # the process, its user, its group
+    elif sys.platform == "darwin":  # LOCAL_PEERCRED of SOL_LOCAL: a version, then the user
+        found = connection.getsockopt(0, 1, 76)
+    else:
+        return None
+    return int.from_bytes(found[4:8], sys.byteorder)
 
 
 def _started(address: DaemonAddress) -> socket.socket:
@@ -199,6 +204,7 @@ def _started(address: DaemonAddress) -> socket.socket:
 
 def _start(address: DaemonAddress) -> None:
     """Start the daemon without anything of this process but its environment, and wait until it listens."""
+    import select
     import subprocess  # it takes as long as the rest here, and few clients start a daemon
 
     ready, told = os.pipe()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import TextIO
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    from typing import TextIO
 
 DAY = 24 * 60 * 60
 """How long a result is kept, in seconds."""

@@ -19,8 +19,11 @@ is closed cancels what it asked for.
 from __future__ import annotations
 
 import json
-import socket
-from typing import Any, Final
+
+TYPE_CHECKING = False  # see the package `pegboard`
+if TYPE_CHECKING:
+    import socket
+    from typing import Any, Final
 
 NOTE: Final = b"!"
 """How a line of the daemon begins that is for people, between those of MCP: each of these begins with ``{``."""
@@ -28,7 +31,7 @@ LONGEST_HELLO: Final = 64 * 1024 * 1024
 """How long the first line of a client may be, in bytes: a command has its standard input there."""
 _CHUNK: Final = 65536
 
-Message = dict[str, Any]
+Message = dict[str, "Any"]
 
 # Why the daemon does not serve a client.
 VERSION: Final = "version"
