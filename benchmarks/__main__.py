@@ -63,6 +63,8 @@ PROGRAMS = (
     "calls",
     "command_line",
     "console",
+    "daemon",
+    "daemon_kills",
     "dialogues",
     "everyday",
     "gateway",

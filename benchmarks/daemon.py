@@ -1,6 +1,6 @@
 """Several clients through one daemon: processes, memory, the first list, and a call beside one without the daemon.
 
-    python -m benchmarks.daemon --clients 5 --servers 13
+``python -m benchmarks daemon --clients 5 --servers 13``
 
 Times are taken in turns, with and without the daemon. Memory is what processes have to themselves and their part of
 what they share (PSS), of the gateway's processes alone.
@@ -10,43 +10,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
-import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from benchmarks.daemon_kills import processes
-
-SERVER: Final = """
-import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    if asked["method"] == "initialize":
-        about, version = {"name": "small", "version": "1"}, asked["params"]["protocolVersion"]
-        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
-    elif asked["method"] == "tools/list":
-        result = {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {"type": "object"}}]}
-    else:
-        result = {"content": [{"type": "text", "text": "said"}]}
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}) + "\\n")
-    sys.stdout.flush()
-"""
+from benchmarks.own_daemon import DAEMON, PROGRAM, PROXY, SMALL_SERVER, OwnUser, own_user
 
 
 class LineClient:
     """A client that writes and reads lines; ``first_list`` is how long it waited for its first list, in seconds."""
 
     def __init__(self, config: Path, env: dict[str, str], *options: str) -> None:
-        command = [str(Path(sys.executable).with_name("pegboard")), "serve", "--stdio", "--config", str(config)]
+        command = [PROGRAM, "serve", "--stdio", "--config", str(config)]
         began, pipe = time.perf_counter(), subprocess.PIPE
         self.process = subprocess.Popen([*command, *options], stdin=pipe, stdout=pipe, env=env)
         self._number = 0
@@ -87,19 +68,19 @@ class LineClient:
     def call(self, server: int = 0) -> float:
         """Call a tool of a server, and return how long that took, in seconds."""
         began = time.perf_counter()
-        self.ask("tools/call", name=f"s{server}__echo", arguments={})
+        self.ask("tools/call", name=f"s{server}__say", arguments={"word": "hi"})
         return time.perf_counter() - began
 
     def rate(self, calls: int, at_once: int) -> float:
         """Return how many calls a second are answered with so many in flight."""
         began, sent = time.perf_counter(), at_once
         for _ in range(at_once):
-            self.send("tools/call", name="s0__echo", arguments={})
+            self.send("tools/call", name="s0__say", arguments={"word": "hi"})
         for _ in range(calls):
             self.read()
             if sent < calls:
                 sent += 1
-                self.send("tools/call", name="s0__echo", arguments={})
+                self.send("tools/call", name="s0__say", arguments={"word": "hi"})
         return calls / (time.perf_counter() - began)
 
     def __enter__(self) -> Self:
@@ -125,41 +106,33 @@ def processor(command: list[str], env: dict[str, str]) -> float:
     return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks daemon", description=__doc__)
     parser.add_argument("--clients", type=int, default=5)
     parser.add_argument("--servers", type=int, default=13)
     parser.add_argument("--rounds", type=int, default=10)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="b-") as name:
-        folder = Path(name)
-        (folder / "small.py").write_text(SERVER)
-        server = {"command": sys.executable, "args": [str(folder / "small.py")]}
+    given = parser.parse_args(arguments)
+
+    def configuration(_: Path) -> Mapping[str, Any]:
+        server = {"command": sys.executable, "args": [str(SMALL_SERVER)]}
         servers = {f"s{number}": server for number in range(given.servers)}
-        agents = {"ada": {"tools": list(servers), "unloaded_call": "run"}}
-        config = folder / "pegboard.yaml"
-        config.write_text(json.dumps({"servers": servers, "agents": agents}))
-        env = {k: v for k, v in os.environ.items() if k != "PEGBOARD_DAEMON"}
-        env |= {"XDG_RUNTIME_DIR": name, "XDG_STATE_HOME": f"{name}/state", "XDG_CACHE_HOME": f"{name}/cache"}
-        try:
-            measure(folder, config, env, given)
-        finally:
-            for pid in processes(folder, b"daemon\0run"):
-                os.kill(pid, signal.SIGTERM)
-            while processes(folder, b"daemon\0run") or processes(folder, b"/small.py"):
-                time.sleep(0.05)
+        return {"servers": servers, "agents": {"ada": {"tools": list(servers), "unloaded_call": "run"}}}
+
+    with own_user(configuration) as user:
+        measure(user, given)
     return 0
 
 
-def measure(folder: Path, config: Path, env: dict[str, str], given: argparse.Namespace) -> None:
+def measure(user: OwnUser, given: argparse.Namespace) -> None:
     """Print each measurement."""
+    config, env = user.config, user.env
     clients = [LineClient(config, env) for _ in range(given.clients)]
     for client in clients:
         for number in range(given.servers):
             client.call(number)
-    ours = processes(folder, b"daemon\0run") + processes(folder, b"serve\0--stdio")
-    print(f"{given.clients} clients, {given.servers} servers: {len(processes(folder, b'/small.py'))} server processes")
+    ours = user.processes(DAEMON) + user.processes(PROXY)
+    print(f"{given.clients} clients, {given.servers} servers: {len(user.processes(b'/small.py'))} server processes")
     print(f"gateway processes: {len(ours)}, {sum(map(shared_memory, ours)):.0f} MiB together (PSS)")
     for client in clients:
         client.__exit__()
@@ -186,7 +159,7 @@ def measure(folder: Path, config: Path, env: dict[str, str], given: argparse.Nam
     print(f"a call, ms: {per_kind(calls, digits=3)}")
     print(f"calls a second, 32 at once: {', '.join(f'{kind} {median(rate):.0f}' for kind, rate in rates.items())}")
     bare = [sys.executable, "-c", "import json, socket"]
-    thin = [str(Path(sys.executable).with_name("pegboard")), "serve", "--stdio", "--config", str(config)]
+    thin = [PROGRAM, "serve", "--stdio", "--config", str(config)]
     spent = {"bare": [processor(bare, env) for _ in range(5)], "proxy": [processor(thin, env) for _ in range(5)]}
     print(f"processor, ms: {', '.join(f'{kind} {median(times):.0f}' for kind, times in spent.items())}")
 
@@ -194,7 +167,3 @@ def measure(folder: Path, config: Path, env: dict[str, str], given: argparse.Nam
 def per_kind(times: dict[str, list[float]], digits: int = 0) -> str:
     """Return the median of each kind, in milliseconds."""
     return ", ".join(f"{kind} {1000 * median(found):.{digits}f}" for kind, found in times.items())
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
