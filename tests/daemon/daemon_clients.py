@@ -117,9 +117,13 @@ def own_daemon(**more: str) -> Iterator[OwnDaemon]:
 
 @dataclass
 class StdioClient:
-    """A client that writes lines to `pegboard serve --stdio` and reads what comes."""
+    """A client that writes lines to `pegboard serve --stdio` and reads what comes.
+
+    ``says`` is what it answers to requests, by method.
+    """
 
     process: subprocess.Popen[bytes]
+    says: dict[str, Any] = field(default_factory=dict[str, Any])
     notifications: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     number: int = 0
 
@@ -141,15 +145,18 @@ class StdioClient:
             if "method" not in message:
                 assert message["id"] == number, message
                 return message
-            self.notifications.append(message)
+            if message["method"] in self.says:
+                self.write({"id": message["id"], "result": self.says[message["method"]]})
+            else:
+                self.notifications.append(message)
         raise AssertionError(self.end())
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         return self.answer(self.send(method, **params))
 
-    def greet(self, name: str = "tester") -> Self:
+    def greet(self, name: str = "tester", **capabilities: Any) -> Self:
         about = {"name": name, "version": "1"}
-        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=about)
+        self.ask("initialize", protocolVersion="2025-06-18", capabilities=capabilities, clientInfo=about)
         self.write({"method": "notifications/initialized"})
         return self
 
