@@ -276,7 +276,7 @@ class StoreBase:
     def __init__(self, database: Database) -> None:
         self._db: Final = database
         self._cleaning: Final = Cleaning(database)
-        self._records: Final = PendingRecords(database, self._cleaning)
+        self._records: Final = PendingRecords(self._cleaning)
         self._batches: Final = PendingWrites(database, self._records)
         self._on_change: Final[list[Callable[[str, str | None], None]]] = []
         """Called with what another process may have changed, as ``Database.open`` says."""

@@ -129,6 +129,8 @@ class OldRequests:
         self.decisions_kept = 100_000
         self.is_due = True
         """Whether all are to be looked at, although that was done a short time ago."""
+        self.names_removed = 0
+        """How often names were removed: numbers of names that were read before may be gone."""
         self._seen: _LookedAt | None = None
         self._shared: list[_Shared] = []
         self._to_check: list[_Shared] = []
@@ -216,6 +218,7 @@ class OldRequests:
         numbers = [row[0] for row in await transaction.rows(query, self._checked, LOOKED_AT_ONCE)]
         unused = [number for number in numbers if number not in used][:CHANGED_AT_ONCE]
         if unused:
+            self.names_removed += 1
             condition, values = one_of("id", unused)
             later = f"SELECT {column} FROM main.request WHERE id > ?"  # noqa: S608 - constants
             delete = f"DELETE FROM main.{table} WHERE {condition} AND id NOT IN ({later})"  # noqa: S608 - constants

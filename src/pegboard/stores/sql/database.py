@@ -60,6 +60,10 @@ class Transaction(Protocol):
         """Let what is inserted from now on be numbered in the order in which transactions end."""
         ...
 
+    async def commits_of_others(self) -> object | None:
+        """Return a value that changes with each commit of another process; None where asking takes too long."""
+        ...
+
     def announce(
         self,
         *,

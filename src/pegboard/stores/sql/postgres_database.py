@@ -127,6 +127,9 @@ class PostgresTransaction:
             self._is_in_order = True
             await self.run("UPDATE main.counter SET value = value + 1 WHERE name = 'others'")
 
+    async def commits_of_others(self) -> None:
+        """Return nothing: it would be a message of its own."""
+
     def announce(
         self,
         *,

@@ -6,7 +6,7 @@ A call takes a third of what it took with its names in its own row, and is writt
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from operator import attrgetter
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
 from pegboard.stores.sql.cleaning import Cleaning, OldRequests
-from pegboard.stores.sql.database import EPOCH, Database, Transaction, insert, key_of, microseconds, one_of
+from pegboard.stores.sql.database import EPOCH, Transaction, insert, key_of, one_of
 
 SESSION: Final = ("principal", "agent", "session")
 NAMES: Final = ("kind", "subject", "decision", "outcome", "by")
@@ -28,14 +28,9 @@ _INTO: Final = f"INSERT INTO main.request ({', '.join((*_OWN, 'of_session', 'of_
 _CELLS: Final = ", ".join("?" * len(_OWN))
 ADD: Final = f"{_INTO} VALUES ({_CELLS}, {_ID_OF.format('request_session')}, {_ID_OF.format('request_names')})"
 ADD_NUMBERED: Final = f"{_INTO} VALUES ({_CELLS}, ?, ?)"
-ADD_IF_KNOWN: Final = (
-    f"{_INTO} SELECT {_CELLS}, s.id, n.id FROM main.request_session AS s, main.request_names AS n"  # noqa: S608
-    " WHERE s.key = ? AND n.key = ?"
-)
-"""Add a row in SQLite where its names are stored, else none."""
 
 _FIELDS: Final = AuditRecord._fields
-_DIGEST: Final = re.compile("[0-9a-f]{16}")
+_is_digest: Final = re.compile("[0-9a-f]{16}").fullmatch
 _NO_DIGEST: Final = b"\xff"
 """What stands before a text that would be taken for a digest."""
 _session_of: Final = attrgetter(*SESSION)
@@ -50,26 +45,42 @@ _TYPES: Final = tuple(
 )
 
 
+Names = tuple[str, ...]
+"""The names of a row that many records share."""
+
+
 @lru_cache(maxsize=4096)
 def names_key(*names: str) -> bytes:
     """Return the key of a row of names."""
     return bytes.fromhex(key_of(*names))
 
 
-def request_row(record: AuditRecord, details: CallDetails, call: bool) -> tuple[Any, ...]:
-    """Return the values of a row.
+class _Keys(dict[Names, Any]):
+    """The keys of rows of names, made when they are looked up."""
+
+    def __missing__(self, names: Names) -> bytes:
+        key = self[names] = names_key(*names)
+        return key
+
+
+def request_row(
+    record: AuditRecord, details: CallDetails, call: bool, sessions: Mapping[Names, Any], names: Mapping[Names, Any]
+) -> tuple[Any, ...]:
+    """Return the values of a row, the last two as they are in the mappings; raises ``KeyError`` where one is missing.
 
     ``days`` are those that a call is kept, and less than 0 those of the details of a decision.
     """
     at, kind, principal, agent, session, turn, subject, decision, reason, duration, outcome, arguments, by = record
-    numbers, text, days = details
-    queued, waited, upstream, sent, received = numbers
+    (queued, waited, upstream, sent, received), text, days = details
+    since = at - EPOCH
     return (
-        microseconds(at), turn, reason, None if duration is None else round(duration * 1000), _digest_bytes(arguments),
+        (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds, turn, reason,
+        None if duration is None else round(duration * 1000),
+        bytes.fromhex(arguments) if _is_digest(arguments) else _text_bytes(arguments),
         None if queued is None else round(queued * 1000), None if waited is None else round(waited * 1000),
         None if upstream is None else round(upstream * 1000), sent, received,
         days if call else -days if text else 0, len(text) or None, text or None,
-        names_key(principal, agent, session), names_key(kind, subject, decision, outcome, by),
+        sessions[principal, agent, session], names[kind, subject, decision, outcome, by],
     )  # fmt: skip
 
 
@@ -90,22 +101,20 @@ def milliseconds(microseconds: float | None) -> float | None:
     return None if microseconds is None else microseconds / 1000
 
 
-def _digest_bytes(text: str) -> bytes:
-    r"""Return a digest in eight bytes, and any other text in any other number of them.
+def _text_bytes(text: str) -> bytes:
+    r"""Return a text that is no digest in any number of bytes but the eight of one.
 
-    >>> _digest_bytes("0123456789abcdef"), _digest_bytes(""), _digest_bytes("no digit")
-    (b'\x01#Eg\x89\xab\xcd\xef', b'', b'\xffno digit')
+    >>> _text_bytes(""), _text_bytes("no digit")
+    (b'', b'\xffno digit')
     """
-    if _DIGEST.fullmatch(text):
-        return bytes.fromhex(text)
     found = text.encode("utf-8", "surrogatepass")
     return _NO_DIGEST + found if len(found) == 8 else found
 
 
 def _digest_text(found: bytes) -> str:
-    """Return the text of which :func:`_digest_bytes` made these.
+    r"""Return the text of which these bytes were made.
 
-    >>> [_digest_text(_digest_bytes(text)) for text in ("0123456789abcdef", "", "no digit")]
+    >>> [_digest_text(found) for found in (b"\x01#Eg\x89\xab\xcd\xef", b"", _text_bytes("no digit"))]
     ['0123456789abcdef', '', 'no digit']
     """
     return found.hex() if len(found) == 8 else found.removeprefix(_NO_DIGEST).decode("utf-8", "surrogatepass")
@@ -114,8 +123,8 @@ def _digest_text(found: bytes) -> str:
 MOST_PENDING: Final = 100_000
 """How many are pending at most while they cannot be written; the oldest are dropped."""
 
-_FEW: Final = 4
-"""Of how many records it is tried first whether their names are stored, where no message has to be sent for that."""
+_MOST_NUMBERS: Final = 4_096
+"""Of how many rows of names of a table the numbers are kept."""
 _NO_DETAILS: Final = CallDetails()
 PendingRecord = tuple[AuditRecord, CallDetails, bool]
 """A record, what is kept beside it, and whether it is a call, which goes with its days."""
@@ -124,12 +133,12 @@ PendingRecord = tuple[AuditRecord, CallDetails, bool]
 class PendingRecords:
     """The records that are not written yet."""
 
-    def __init__(self, database: Database, cleaning: Cleaning) -> None:
-        self._tries_few: Final = not database.answers_get_lost
+    def __init__(self, cleaning: Cleaning) -> None:
         self._cleaning: Final = cleaning
         self.old: Final = OldRequests()
         self.rows: list[PendingRecord] = []
         self._pending_size = 0
+        self._numbers = _KnownNumbers()
 
     @staticmethod
     def of(decisions: Sequence[AuditRecord]) -> list[PendingRecord]:
@@ -164,34 +173,57 @@ class PendingRecords:
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
         """Write records in their order."""
         await transaction.in_order()
-        rows, done = [request_row(*one) for one in taken], 0
-        if self._tries_few and len(rows) <= _FEW:
-            while done < len(rows) and await transaction.changed(ADD_IF_KNOWN, *rows[done]):
-                done += 1
-        rows, taken = rows[done:], taken[done:]
-        if not rows:
+        others = await transaction.commits_of_others()
+        if others is None:
+            sessions, names = _Keys(), _Keys()
+            rows = [request_row(*one, sessions, names) for one in taken]
+            await transaction.many(ADD_SESSION, [(key, *row) for row, key in sessions.items()])
+            await transaction.many(ADD_NAMES, [(key, *row) for row, key in names.items()])
+            await transaction.many(ADD, rows)
             return
-        sessions = {row[-2]: _session_of(record) for row, (record, _, _) in zip(rows, taken, strict=True)}
-        names = {row[-1]: _names_of(record) for row, (record, _, _) in zip(rows, taken, strict=True)}
-        if self._tries_few:  # then each is looked for once, not for each of its records
-            of_session = await _numbers(transaction, "request_session", ADD_SESSION, sessions)
-            of_names = await _numbers(transaction, "request_names", ADD_NAMES, names)
-            numbered = [(*row[:-2], of_session[row[-2]], of_names[row[-1]]) for row in rows]
-            await transaction.many(ADD_NUMBERED, numbered)
-            return
-        await transaction.many(ADD_SESSION, [(key, *row) for key, row in sessions.items()])
-        await transaction.many(ADD_NAMES, [(key, *row) for key, row in names.items()])
-        await transaction.many(ADD, rows)
+        sessions, names = self._numbers.known((others, self.old.names_removed))
+        try:
+            rows = [request_row(*one, sessions, names) for one in taken]
+        except KeyError:  # then each is looked for once, not for each of its records
+            sessions = await _found(
+                transaction, "request_session", ADD_SESSION, {_session_of(one) for one, _, _ in taken}, sessions
+            )
+            names = await _found(
+                transaction, "request_names", ADD_NAMES, {_names_of(one) for one, _, _ in taken}, names
+            )
+            rows = [request_row(*one, sessions, names) for one in taken]
+        await transaction.many(ADD_NUMBERED, rows)
 
 
-async def _numbers(
-    transaction: Transaction, table: str, add: str, rows: Mapping[bytes, tuple[str, ...]]
-) -> Mapping[bytes, int]:
-    """Return the numbers of rows by their keys; rows that are missing are added."""
-    condition, keys = one_of("key", rows)
+class _KnownNumbers:
+    """The numbers of names that are stored, as long as no other process has written and none was removed."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._sessions: dict[Names, int] = {}
+        self._names: dict[Names, int] = {}
+
+    def known(self, state: object) -> tuple[dict[Names, int], dict[Names, int]]:
+        """Return the numbers of sessions and of names that are known in a state of the file."""
+        if state != self._state or len(self._sessions) > _MOST_NUMBERS or len(self._names) > _MOST_NUMBERS:
+            self._state, self._sessions, self._names = state, {}, {}
+        return self._sessions, self._names
+
+
+async def _found(
+    transaction: Transaction, table: str, add: str, wanted: Collection[Names], known: dict[Names, int]
+) -> Mapping[Names, int]:
+    """Return the numbers of rows of names; those that are missing are added, and not known before that is committed."""
+    missing = {names_key(*row): row for row in wanted if row not in known}
+    if not missing:
+        return known
+    condition, keys = one_of("key", missing)
     query = f"SELECT key, id FROM main.{table} WHERE {condition}"  # noqa: S608 - a constant
-    found = dict(await transaction.rows(query, *keys))
-    if len(found) < len(rows):
-        await transaction.many(add, [(key, *row) for key, row in rows.items() if key not in found])
-        found = dict(await transaction.rows(query, *keys))
-    return found
+    stored = await transaction.rows(query, *keys)
+    known.update((missing.pop(key), number) for key, number in stored)
+    if not missing:
+        return known
+    await transaction.many(add, [(key, *row) for key, row in missing.items()])
+    condition, keys = one_of("key", missing)
+    added = await transaction.rows(f"SELECT key, id FROM main.{table} WHERE {condition}", *keys)  # noqa: S608
+    return {**known, **{missing[key]: number for key, number in added}}

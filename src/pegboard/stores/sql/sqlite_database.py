@@ -56,10 +56,11 @@ _COUNT: Final = "UPDATE main.counter SET value = value + 1 WHERE name = 'permiss
 class SqliteTransaction:
     """A transaction on the one connection of a file; nothing in it waits."""
 
-    __slots__ = ("_connection", "erased", "permissions", "states")
+    __slots__ = ("_connection", "_file_number", "erased", "permissions", "states")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, file_number: int) -> None:
         self._connection = connection
+        self._file_number = file_number
         self.states = self.permissions = self.erased = False
 
     async def rows(self, sql: str, *values: Any) -> list[Row]:
@@ -86,6 +87,10 @@ class SqliteTransaction:
 
     async def in_order(self) -> None:
         """Do nothing: one transaction writes at a time."""
+
+    async def commits_of_others(self) -> tuple[int, int]:
+        """Return which file it is, and at which commit of another connection."""
+        return self._file_number, self._connection.execute("PRAGMA data_version").fetchone()[0]
 
     def announce(
         self,
@@ -197,7 +202,7 @@ class SqliteDatabase:
         patience: _Patience | None = None
         while True:
             connection = self._open or self._connection
-            transaction = SqliteTransaction(connection)
+            transaction = SqliteTransaction(connection, self.file_number)
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 result = await work(transaction)
