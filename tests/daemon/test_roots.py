@@ -13,25 +13,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.stdio import stdio_client as sdk_stdio
 
-from .daemon_clients import DEADLINE, SERVER, OwnDaemon, StdioClient, stdio_client, until
-
-ASKING = SERVER.replace(
-    """    if "id" not in asked:
-        continue
-""",
-    """    if "method" not in asked:
-        said = asked["result"]["roots"][0]["uri"] if "result" in asked else asked["error"]["message"]
-        with open(sys.argv[1], "a") as file:
-            file.write(f"{asked['id']} {said}\\n")
-        continue
-    if "id" not in asked:
-        ids = {"notifications/initialized": "first", "notifications/roots/list_changed": "changed"}
-        if asked["method"] in ids:
-            print(json.dumps({"jsonrpc": "2.0", "id": ids[asked["method"]], "method": "roots/list"}), flush=True)
-        continue
-""",
-)
-"""The same server, which asks for the roots of its client and writes down what it hears."""
+from .daemon_clients import DEADLINE, SERVER, OwnDaemon, stdio_client
 
 
 @asynccontextmanager
@@ -159,62 +141,3 @@ async def test_g12_a_client_that_goes_to_another_folder_takes_the_server_with_it
                 while not said or said[-1] != wanted:
                     answer = await client.call_tool("box__where", {})
                     said += json.loads(answer.content[0].text)["args"]  # type: ignore[union-attr]
-
-
-def roots_of(client: StdioClient, folder: str) -> StdioClient:
-    """Let a client say that this folder is its root."""
-    client.says["roots/list"] = {"roots": [{"uri": f"file:///{folder}"}]}
-    return client
-
-
-@pytest.fixture
-def heard(config: Path) -> Path:
-    """Return what the server of the configuration writes down: it asks for roots."""
-    (config.parent / "box.py").write_text(ASKING)
-    content, heard = json.loads(config.read_text()), config.parent / "heard"
-    content["servers"]["box"]["args"].append(str(heard))
-    config.write_text(json.dumps(content))
-    return heard
-
-
-def last_heard(heard: Path, client: StdioClient) -> str:
-    """Return what the server heard last; the client answers meanwhile what it is asked."""
-    client.ask("ping")
-    lines = heard.read_text().splitlines() if heard.exists() else []
-    return lines[-1] if lines else ""
-
-
-def test_g12_a_server_hears_the_roots_of_the_client_that_is_alone(daemon: OwnDaemon, config: Path, heard: Path) -> None:
-    """G12, G7: outside of any call, when the server starts and when the client says that they have changed."""
-    with stdio_client(daemon, config) as client:
-        roots_of(client, "one").greet(roots={"listChanged": True}).call()
-        until(lambda: last_heard(heard, client) == "first file:///one")
-        roots_of(client, "two").write({"method": "notifications/roots/list_changed"})
-        until(lambda: last_heard(heard, client) == "changed file:///two")
-
-
-def test_g12_a_shared_server_hears_of_the_next_client_and_of_no_roots_that_differ(
-    daemon: OwnDaemon, config: Path, heard: Path
-) -> None:
-    """G12, G9: roots that are equal are those of all; where they differ it hears so, and those that are left later."""
-    with stdio_client(daemon, config) as first, stdio_client(daemon, config) as second:
-        roots_of(first, "one").greet(roots={}).call()
-        until(lambda: last_heard(heard, first) == "first file:///one")
-        roots_of(second, "two").greet(roots={}).call()
-        until(lambda: second.ask("ping") and "instance: client" in last_heard(heard, first))
-        first.end()
-        until(lambda: last_heard(heard, second) == "changed file:///two")
-        with stdio_client(daemon, config) as third:
-            before = len(heard.read_text().splitlines())
-            roots_of(third, "two").greet(roots={}).call()
-            until(
-                lambda: third.ask("ping") and last_heard(heard, second) and len(heard.read_text().splitlines()) > before
-            )
-            assert last_heard(heard, second) == "changed file:///two"
-
-
-def test_g12_a_client_without_roots_leaves_the_server_without(daemon: OwnDaemon, config: Path, heard: Path) -> None:
-    """G12, G9: it hears so in words, and its tools run."""
-    with stdio_client(daemon, config) as client:
-        assert client.greet().call()["pid"]
-        until(lambda: "does not take" in last_heard(heard, client))

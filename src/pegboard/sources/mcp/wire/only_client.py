@@ -1,50 +1,38 @@
-"""The client of a connection, or those of one user, who answer what its server asks outside of any call (G7, G9)."""
+"""The one client of a connection, which answers what its server asks outside of any call (G7, G9)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from pegboard.core.access.extensions import told_servers
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import AskRefusedError, Client
-
-ROOTS_CHANGED: Final = "notifications/roots/list_changed"
-_OF_ALL: Final = frozenset({"roots/list", ROOTS_CHANGED})
 
 
 class OnlyClient:
     """The client that has started this process, or the one whose connections are its own: their servers mean it.
 
     It may still be to come: what is asked waits for it. ``watchers`` take the notifications that it makes to servers,
-    ``declares`` counts when the connection of a server begins.
+    ``declares`` is what a server is told of it when its connection begins.
     """
 
     def __init__(self) -> None:
         self.watchers: set[Callable[[str, JsonObject], None]] = set()
-        self._declares: JsonObject = EMPTY
+        self.declares: JsonObject = EMPTY
         self._client: Client | None = None
         self._other: OnlyClient | None = None
         self._met = asyncio.Event()
 
     def introduce(self, capabilities: Mapping[str, Any], *, modern: bool) -> None:
         """Note what it can do, as it stands on the wire; ``modern`` is its era."""
-        self._declares = told_servers(capabilities, modern=modern)
-
-    @property
-    def declares(self) -> JsonObject:
-        """Return what a server is told of it."""
-        return self._declares
+        self.declares = told_servers(capabilities, modern=modern)
 
     def meet(self, client: Client | None) -> None:
         """Let this client answer from now on; None where it can be asked during calls alone."""
         self._client = client
         self._met.set()
-
-    def means(self, method: str) -> bool:  # noqa: ARG002
-        """Return whether a request outside of calls, or a notification, is about this client."""
-        return True
 
     def become(self, other: OnlyClient | None) -> None:
         """Be this one from now on, also for what was asked before it was known who that is; None is nobody."""
@@ -64,48 +52,3 @@ class OnlyClient:
         """Pass a notification of it on to the servers that run."""
         for told in tuple(self.watchers):
             told(method, params)
-
-
-class ClientsOfUser(OnlyClient):
-    """The clients of one user that share servers (G12): one alone is meant, several for their roots if these are equal.
-
-    ``clients`` are those that are connected, by name; what is asked before the first of them waits for it.
-    """
-
-    def __init__(self, clients: Mapping[str, OnlyClient]) -> None:
-        super().__init__()
-        self._clients = clients
-        self._connected = asyncio.Event()
-
-    @property
-    def declares(self) -> JsonObject:
-        """Return what one client declares that is alone, and that roots change: with each client that comes or goes."""
-        alone = next(iter(self._clients.values())).declares if len(self._clients) == 1 else EMPTY
-        return {**alone, "roots": {"listChanged": True}}
-
-    def changed(self) -> None:
-        """Note that a client has come or gone: servers that run ask again what the roots are."""
-        if self._clients:
-            self._connected.set()
-        else:
-            self._connected.clear()
-        self.tell_servers(ROOTS_CHANGED, EMPTY)
-
-    def means(self, method: str) -> bool:
-        """Return whether a request outside of calls, or a notification, is about all of them."""
-        return method in _OF_ALL or len(self._clients) <= 1
-
-    def become(self, other: OnlyClient | None) -> None:
-        """Do nothing: what a server has asked before it is known whose it is goes to all of them."""
-
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Return what all of them answer; raises ``AskRefusedError``."""
-        await self._connected.wait()
-        clients = tuple(self._clients.values())
-        answers = await asyncio.gather(*(client.ask(method, params) for client in clients))
-        if not answers or any(answer != answers[0] for answer in answers):
-            raise AskRefusedError(
-                "Several clients share this server, and their roots differ. "
-                "Set `instance: client` for this server: each client has one of its own then."
-            )
-        return answers[0]

@@ -186,8 +186,6 @@ class ServerRequests:
         if call is None or (call not in self.calls and call not in self.others):
             call = self._meant(params)
         only = self.only_client if not self.calls or request.method in _OF_CLIENT else None
-        if only is not None and not only.means(request.method):
-            only = None
         related = related_task(params)
         if related is not None:
             params = with_related_task(params, self._shown_task)
