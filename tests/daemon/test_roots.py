@@ -141,3 +141,69 @@ async def test_g12_a_client_that_goes_to_another_folder_takes_the_server_with_it
                 while not said or said[-1] != wanted:
                     answer = await client.call_tool("box__where", {})
                     said += json.loads(answer.content[0].text)["args"]  # type: ignore[union-attr]
+
+
+ASKING = '''
+"""Asks for the roots when it begins and when they have changed, and says what was answered last."""
+
+import json, os, sys
+
+asked, answered = 0, None
+
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") in ("notifications/initialized", "notifications/roots/list_changed"):
+        asked += 1
+        answered = None
+        say(id=f"r{asked}", method="roots/list")
+    elif message.get("id") == f"r{asked}" and "method" not in message:
+        answered = message.get("result") or message.get("error")
+    match message.get("method"):
+        case "initialize":
+            about = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}}
+            say(id=message["id"], result={**about, "serverInfo": {"name": "asking", "version": "1"}})
+        case "tools/list":
+            tool = {"name": "where", "description": "Says where.", "inputSchema": {"type": "object"}}
+            say(id=message["id"], result={"tools": [tool]})
+        case "tools/call":
+            text = json.dumps({"pid": os.getpid(), "answered": answered})
+            say(id=message["id"], result={"content": [{"type": "text", "text": text}]})
+        case method if method and "id" in message:
+            say(id=message["id"], error={"code": -32601, "message": "unknown"})
+'''
+
+
+@pytest.mark.parametrize("files", [1, 2], ids=["one configuration", "two configurations"])
+async def test_g12_roots_that_a_server_asks_for_are_those_of_all_its_clients(
+    daemon: OwnDaemon, tmp_path: Path, files: int
+) -> None:
+    """G12, G9: one client alone, several with equal roots; else it is refused. It asks again when they change."""
+    (tmp_path / "asking.py").write_text(ASKING)
+    configs = [tmp_path / f"{number}.yaml" for number in range(files)]
+    for config in configs:
+        server = {"command": sys.executable, "args": [str(tmp_path / "asking.py")]}
+        agent = {"tools": ["box"], "unloaded_call": "run"}
+        config.write_text(json.dumps({"servers": {"box": server}, "agents": {"a": agent}}))
+    one, two = [tmp_path / name for name in ("one", "two")]
+    theirs = [one]
+
+    async def becomes(client: Client, wanted: str) -> None:
+        said = ""
+        with anyio.move_on_after(DEADLINE):
+            while wanted not in said:
+                answer = await client.call_tool("box__where", {})
+                said = json.dumps(json.loads(answer.content[0].text)["answered"])  # type: ignore[union-attr]
+        assert wanted in said
+
+    async with sdk_client(daemon, configs[0], [one]) as first:
+        await becomes(first, one.as_uri())
+        async with sdk_client(daemon, configs[-1], theirs) as second:
+            await becomes(second, one.as_uri())
+            theirs[:] = [two]
+            await second.send_roots_list_changed()
+            await becomes(second, "not the same")
+            await becomes(first, "not the same")
+        await becomes(first, one.as_uri())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.config.cache.reader import Lookups
 from pegboard.config.documents.expansion import ROOT
 from pegboard.core.model.specs import ServerSpec
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.served_board import ServedBoard
 from pegboard.support.tasks import WORKS_FOR
 from pegboard.support.user_folders import is_of_user
@@ -194,6 +195,8 @@ class Boards:
                 processes=self._shared(),
             ) as board:
                 self._require_here(board, kept)
+                for source in asking_sources(board):
+                    source.expect_clients_of_user()
                 kept.board, kept.served = (
                     board,
                     ServedBoard(board, kept.note, has_console=False, note_call=kept.note_call),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.handlers.client_sessions import end_client_sessions
 from pegboard.gateway.protocol.board_port import declared_name
 from pegboard.gateway.stdio.line_io import LineChannel
@@ -102,6 +103,8 @@ async def serve_proxy(
         await serve_client(board.board, channel, caller, stop, board.settled)
     finally:
         end_client_sessions(caller.client)
+        for source in asking_sources(board.board):
+            source.forget_client(caller.client)
     if stop.is_set():
         with contextlib.suppress(OSError):  # it is to start another daemon no sooner than it needs one
             os.write(number, wire.NOTE + json.dumps({"stop": True}).encode() + b"\n")

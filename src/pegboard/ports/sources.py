@@ -113,6 +113,10 @@ class AskingSource(Protocol):
         """Let what servers ask outside of calls wait for the only client of this process (G9)."""
         ...
 
+    def expect_clients_of_user(self) -> None:
+        """Let servers mean all clients together, which are one user's, where nothing says which of them (G12)."""
+        ...
+
     def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
         """Note what a client can do before it is there: servers are told, where they have it for their only client.
 

@@ -285,6 +285,9 @@ class FakeSource:
     def expect_client(self) -> None:
         """Do nothing: it asks clients during calls alone."""
 
+    def expect_clients_of_user(self) -> None:
+        """Do nothing, as :meth:`expect_client`."""
+
     def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
         """Do nothing, as :meth:`expect_client`."""
 

@@ -34,7 +34,7 @@ from pegboard.sources.mcp.one_owner import OneOwner
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.transports.launch import Launches
 from pegboard.sources.mcp.wire.convert import manifest_of
-from pegboard.sources.mcp.wire.only_client import OnlyClient
+from pegboard.sources.mcp.wire.only_client import ClientsOfUser, OnlyClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,6 +133,10 @@ class McpSource:
         """Let what servers ask outside of calls wait for the only client of this process (G9)."""
         self._settings.only_client = OnlyClient()
 
+    def expect_clients_of_user(self) -> None:
+        """Let servers mean all clients together, which are one user's, where nothing says which of them (G12)."""
+        self._settings.all_clients = ClientsOfUser(self._settings.clients)
+
     def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
         """Note what a client can do: servers are told that have it for their only client."""
         self._settings.client_called(name).introduce(capabilities, modern=modern)
@@ -140,14 +144,23 @@ class McpSource:
     def meet_client(self, name: str, client: Client | None) -> None:
         """Let that client answer outside of calls; None where it can be asked during calls alone."""
         self._settings.client_called(name).meet(client)
+        if self._settings.all_clients is not None:
+            self._settings.all_clients.changed()
 
     def forget_client(self, name: str) -> None:
         """Note that the connection of a client has ended."""
-        self._settings.clients.pop(name, None)
+        gone = self._settings.clients.pop(name, None)
+        if gone is not None:
+            gone.become(None)
+            if self._settings.all_clients is not None:
+                self._settings.all_clients.changed()
 
     def tell_servers(self, name: str, method: str, params: JsonObject) -> None:
         """Pass a notification of that client on to those of its servers that run."""
         self._settings.client_called(name).tell_servers(method, params)
+        everyone = self._settings.all_clients
+        if everyone is not None and everyone.means(method):
+            everyone.tell_servers(method, params)
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
@@ -493,7 +506,7 @@ class McpSource:
             found = self._pool[key] = self._connection(spec, fingerprint)
             found.shares_process = self._may_share(spec)
             if spec.instance == "client":  # whose it will be shows by its first call: what it asks waits
-                found.only_client = found.only_client or OnlyClient()
+                found.only_client = self._settings.only_client or OnlyClient()
         return found
 
     def _connection(self, spec: ServerSpec, fingerprint: str, owner: LoginOwner | None = None) -> Connection:

@@ -65,7 +65,7 @@ class Connection:
         self.came_up: Callable[[], None] | None = None
         self.closing = False
         self.shares_process = False
-        self.only_client = settings.only_client
+        self.only_client = settings.client_of("")
         self.history = ConnectionHistory(spec, settings.mask, settings.monotonic)
         self._settings = settings
         self._changed = changed

@@ -13,7 +13,7 @@ from pegboard.ports.sealed import SealedStore
 from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.transports.launch import Launches
-from pegboard.sources.mcp.wire.only_client import OnlyClient
+from pegboard.sources.mcp.wire.only_client import ClientsOfUser, OnlyClient
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.transports.shared_process import SharedProcesses
@@ -30,7 +30,8 @@ class SourceSettings:
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
     be masked from then on. ``only_client`` is the one that has started this process, where there is no other; else
-    ``clients`` are those that may have connections of their own, by name. ``store`` has sealed values, ``shared`` the
+    ``clients`` are those that may have connections of their own, by name; ``all_clients`` are these where all are one
+    user's. ``store`` has sealed values, ``shared`` the
     processes that other boards may use, too.
     """
 
@@ -46,6 +47,7 @@ class SourceSettings:
     asks: bool = True
     only_client: OnlyClient | None = None
     clients: dict[str, OnlyClient] = field(default_factory=dict[str, OnlyClient])
+    all_clients: ClientsOfUser | None = None
     ways: dict[str, Way] = field(default_factory=dict[str, Way])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
@@ -61,11 +63,11 @@ class SourceSettings:
         return self.only_client or self.clients.setdefault(name, OnlyClient())
 
     def client_of(self, scope: str) -> OnlyClient | None:
-        """Return whom the server of a connection means outside of calls, where it is one client alone (G9)."""
+        """Return whom the server of a connection means outside of calls, where it is one client or user alone (G9)."""
         if self.only_client is not None:
             return self.only_client
         name = client_in(scope)
-        return self.clients.get(name) if name else None
+        return self.clients.get(name) if name else self.all_clients
 
     def start_limit(self, spec: ServerSpec) -> float:
         """Return how long the start of a server may take, in seconds."""

@@ -33,8 +33,9 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.ports import LOG_LEVELS, AskRefusedError
 from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.wire.messages import Message, parsed, requests_answered
+from pegboard.sources.mcp.wire.only_client import DIFFERENT_ROOTS
 from pegboard.sources.mcp.wire.request_outcomes import FIRST_OWN_ID, InFlight, RequestNumbers
-from pegboard.sources.mcp.wire.server_requests import ASKED, DIFFERENT_ROOTS, NONE_IN_FLIGHT, PASSED_ON, SEVERAL
+from pegboard.sources.mcp.wire.server_requests import ASKED, NONE_IN_FLIGHT, PASSED_ON, ROOTS, SEVERAL
 from pegboard.support.tasks import BackgroundTasks, detached_context, start_detached
 
 if TYPE_CHECKING:
@@ -244,13 +245,15 @@ class SharedProcess:
 
     def _take_request(self, message: Message, line: bytes) -> None:
         """Give a request to the user whom it is about; roots are asked of all, and have to be the same."""
-        method, busy = message["method"], self._busy()
+        method, busy, shares = message["method"], self._busy(), self._with_clients()
         if len(self.shares) == 1 or method not in ASKED:
             self._give(self.shares[:1], line)
+        elif method == ROOTS and len(shares) == 1:
+            self._give(shares, line)
+        elif method == ROOTS:
+            self._tasks.start(self._answer_roots(message, shares))
         elif len(busy) == 1:
             self._give(busy, line)
-        elif method == "roots/list":
-            self._tasks.start(self._answer_roots(message))
         else:
             if busy:
                 self.one_at_a_time = True
@@ -258,8 +261,13 @@ class SharedProcess:
                     share.live.server_requests.ambiguous()
             self._refuse(message["id"], SEVERAL if busy else NONE_IN_FLIGHT)
 
-    async def _answer_roots(self, message: Message) -> None:
-        asked = [share.live.server_requests.ask_only_client("roots/list", {}) for share in self.shares]
+    def _with_clients(self) -> list[ProcessShare]:
+        """Return those with clients, else all."""
+        users = [(share, share.live.server_requests.only_client) for share in self.shares]
+        return [share for share, client in users if client is not None and client.has_come] or self.shares
+
+    async def _answer_roots(self, message: Message, shares: Sequence[ProcessShare]) -> None:
+        asked = [share.live.server_requests.ask_only_client(ROOTS, {}) for share in shares]
         answers: list[JsonObject | BaseException] = await asyncio.gather(*asked, return_exceptions=True)
         first = answers[0]
         if isinstance(first, dict) and all(answer == first for answer in answers):

@@ -33,16 +33,17 @@ from pegboard.support.tasks import BackgroundTasks
 
 log = logging.getLogger("pegboard.sources.mcp")
 
+ROOTS: Final = "roots/list"
 ASKED: Final = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
-    "roots/list": "a request for its roots",
+    ROOTS: "a request for its roots",
     **dict.fromkeys(TASK_METHODS, "a request about its tasks"),
 }
 """The requests that a server may make of a client, and what they are called."""
 
 MESSAGE: Final = "notifications/message"
-_OF_CLIENT: Final = frozenset({"roots/list", *TASK_METHODS})
+_OF_CLIENT: Final = frozenset({ROOTS, *TASK_METHODS})
 """What is asked of a client whichever of its calls is under way."""
 PASSED_ON: Final = frozenset({MESSAGE, TASK_STATUS, "notifications/elicitation/complete"})
 """The notifications that go to the client of a call, beside progress."""
@@ -52,7 +53,6 @@ SEVERAL: Final = (
     "Several calls are under way over this connection and nothing says which of them this belongs to. "
     "From now on Pegboard makes one call at a time here."
 )
-DIFFERENT_ROOTS: Final = "Several clients share this server, and their roots are not the same."
 _OVER = "The call that this belongs to is over."
 
 RequestAnswer = JSONRPCResponse | JSONRPCError
@@ -186,6 +186,10 @@ class ServerRequests:
         if call is None or (call not in self.calls and call not in self.others):
             call = self._meant(params)
         only = self.only_client if not self.calls or request.method in _OF_CLIENT else None
+        if only is not None and not only.means(request.method):
+            only = None
+        if request.method == ROOTS and only is not None and only.says_roots:
+            call = None
         related = related_task(params)
         if related is not None:
             params = with_related_task(params, self._shown_task)
