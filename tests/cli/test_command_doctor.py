@@ -70,7 +70,7 @@ def test_a_refused_path_and_port_are_said_with_their_lines(run: Run, folder: Pat
             f"It says that it could not read '{there}': {line} would allow it.",
         ],
     )
-    assert "It came up and has 1 tool." in ran.out
+    assert "It started and has 1 tool." in ran.out
     assert f"  writes   {own}" in ran.out
     found = run("doctor", "connects", "--json")
     assert (found.code, misfits(found.json, DIAGNOSIS)) == (6, [])
@@ -90,7 +90,7 @@ def test_what_is_sound_and_what_is_not_there_are_told_apart(run: Run, folder: Pa
     )
     gone = run("doctor", "gone", "--try")
     assert gone.code == 6
-    assert "not confined: the file does not say that it is to be" in gone.out
+    assert "not confined: the file has no `confine` for it" in gone.out
     assert "the command 'no-such-command' was not found" in gone.out
     assert "confinement is not what keeps it down" in gone.out
     unknown = run("doctor", "goen", "--json")

@@ -168,7 +168,7 @@ def doctor(
         ),
     ] = None,
     try_: Annotated[
-        bool, typer.Option("--try", help="Look for what lets it come up, by starts with more than the file gives it.")
+        bool, typer.Option("--try", help="Look for the rights that it needs, by starts with more than the file gives.")
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -240,7 +240,7 @@ async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
 def _policy(board: Pegboard, spec: PluginSpec) -> tuple[ConfinementPolicy | None, str]:
     """Return what the process of a plugin may reach; else why it is not confined."""
     if spec.confine is None:
-        return None, "the file does not say that it is to be"
+        return None, "the file has no `confine` for it"
     if reason := available(spec.confine.network):
         return None, reason
     try:
@@ -258,9 +258,9 @@ def _print(found: Diagnosis, printer: Printer) -> None:
     for line in _reach(found):
         printer.say(f"  {line}")
     if found.came_up:
-        printer.say(f"It came up and has {plural(state.tools, 'tool')}.")
+        printer.say(f"It started and has {plural(state.tools, 'tool')}.")
     else:
-        printer.say("It did not come up.")
+        printer.say("It did not start.")
     for reason in state.unavailable:
         printer.say(f"  {reason}")
     if found.lines:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pegboard.stores.sql.copy_lines import CopyEnd
 
 STANDARD: Final = "-"
-EXPORT_RISK: Final = "A copy is as confidential as the store: what is sealed stays so, all else stands in it in plain."
+EXPORT_RISK: Final = "A copy is as confidential as the store: sealed values stay sealed, all else is in plain text."
 
 
 def export(
