@@ -161,7 +161,7 @@ def _call(block: JsonObject) -> ModelCall:
 
 
 def _answered(result: ToolResult) -> JsonObject:
-    content = [_block(part) for part in parts_of(result) if part.kind != "text" or part.text]
+    content = [_block(part) for part in parts_of(result) if part.kind != "text" or part.text.strip()]
     failed = {"is_error": True} if result.result.is_error else {}
     return {"type": "tool_result", "tool_use_id": result.call.id, **failed, "content": content}
 

@@ -44,6 +44,8 @@ PASSED_CALLS: Final = "pegboard_calls"
 """Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
 
 
+_NO_TEXT: Final = "[The result has no text.]"
+"""In place of a text that is empty to the eye, which Anthropic refuses."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 
 
@@ -181,8 +183,10 @@ def result_of(answer: CallAnswer) -> Any:
     text, media = text_and_media(answer.result, _FILES)
     if answer.is_error:
         raise (ModelRetry if answer.status == "invalid_arguments" else ToolFailed)(text or answer.message)
+    if not media and (answer.result.structured is None or len(text) > RESULT_LIMIT):
+        return text if text.strip() else _NO_TEXT
     if not media:
-        return text if answer.result.structured is None or len(text) > RESULT_LIMIT else answer.result.structured
+        return answer.result.structured
     blobs = (blob for kind in media.values() for blob in kind)
     parts = [BinaryContent(data=blob["content"], media_type=blob["mime_type"]) for blob in blobs]
-    return [text, *parts] if text else parts
+    return [text, *parts] if text.strip() else parts

@@ -91,8 +91,11 @@ def _message_problems(messages: Sequence[Json], beta: str) -> Iterator[str]:
             yield f"messages.{number}: {rule}"
         for place, block in enumerate(blocks_of(message)):
             where = f"messages.{number}.content.{place}"
-            if block.get("type") == "text" and not block.get("text"):
-                yield "messages: text content blocks must be non-empty"
+            inner = blocks_of(block) if block.get("type") == "tool_result" else []
+            for part in (block, *inner) if isinstance(block.get("content"), list) else (block,):
+                if part.get("type") == "text" and not str(part.get("text") or "").strip():
+                    rule = "contain non-whitespace text" if part.get("text") else "be non-empty"
+                    yield f"messages: text content blocks must {rule}"
             if block.get("type") == "tool_use":
                 if not isinstance(block.get("input"), Mapping):
                     yield f"{where}.tool_use.input: Input should be a valid dictionary"

@@ -1,0 +1,175 @@
+"""Requests that providers refuse, whole conversations over one that does: numbers of tools, roots, texts, choices."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Agent, ModelSettings, Runner
+from framework_drivers import Driver
+from loop_talk import FORMS, Form, talk
+from openai_agents_driver import model_of_form
+
+from pegboard import Pegboard
+from pegboard.frameworks.openai_agents import equip
+from pegboard.testing import ModelAnswer, StrictProvider
+from pegboard.testing.providers.tool_rules import MOST_TOOLS
+
+CONFIG: dict[str, Any] = {
+    "store": "memory:",
+    "plugins": {
+        "many": {"python": "many_tools"},
+        "roots": {"python": "odd_tools:roots"},
+        "texts": {"python": "odd_tools:texts"},
+    },
+    "toolkits": {"texts": {"description": "Tools that say nothing.", "tools": ["texts"]}},
+    "agents": {
+        "crowded": {"tools": ["many"], "dialect": "pegboard"},
+        "odd": {"tools": ["roots", "texts"], "dialect": "pegboard"},
+        "later": {"allowed_toolkits": ["texts"], "dialect": "pegboard", "anticipate": False},
+    },
+}
+MANY = "RAN = []\n" + "".join(
+    f'\n\ndef tool_{n}(to: str) -> str:\n    """Do number {n}."""\n    RAN.append({n})\n    return "done"\n'
+    for n in range(200)
+)
+ODD = '''
+from langchain_core.tools import StructuredTool
+
+RAN = []
+TEXT = {"type": "string"}
+
+
+def ran(name):
+    def run(**arguments):
+        RAN.append((name, arguments))
+        return "it is done"
+
+    return run
+
+
+def of(**properties):
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+SCHEMAS = {
+    "find_any": {"type": "object", "anyOf": [of(id=TEXT), of(url=TEXT)]},
+    "find_one": {"oneOf": [of(id=TEXT), of(url=TEXT)]},
+    "find_all": {"allOf": [of(id=TEXT), {"$ref": "#/$defs/Url"}], "$defs": {"Url": of(url=TEXT)}},
+}
+roots = [
+    StructuredTool(name=name, description="Find it.", args_schema=schema, func=ran(name))
+    for name, schema in SCHEMAS.items()
+]
+
+
+def say_nothing() -> str:
+    """Say nothing."""
+    RAN.append(("say_nothing", {}))
+    return ""
+
+
+def find_none() -> list[str]:
+    """Find none."""
+    RAN.append(("find_none", {}))
+    return []
+
+
+def say_blank() -> str:
+    """Say what is empty to the eye."""
+    RAN.append(("say_blank", {}))
+    return " \\n"
+
+
+texts = [say_nothing, find_none, say_blank]
+'''
+
+
+def ran(module: str) -> list[Any]:
+    return list(sys.modules[module].RAN) if module in sys.modules else []
+
+
+@pytest.fixture
+async def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pegboard]:
+    for name, text in (("many_tools", MANY), ("odd_tools", ODD)):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    async with Pegboard.open(CONFIG) as board:
+        yield board
+
+
+ROOTS = {"find_any": {"url": "u"}, "find_one": {"id": "i"}, "find_all": {"id": "i", "url": "u"}}
+EMPTY = ("say_nothing", "find_none", "say_blank")
+
+
+@pytest.mark.parametrize("name", ROOTS)
+async def test_a_choice_at_the_root_of_a_schema_is_called(driver: Driver, board: Pegboard, name: str) -> None:
+    """D4, X2: no provider takes it as it is; what it demands is checked all the same."""
+    with StrictProvider([(name, {})], [(name, ROOTS[name])], "Done.") as server:
+        going = driver.talk(await board.session(agent="odd", session_id="s"), url=server.url)
+        assert (await going.run("Find it.")).answer.strip() == "Done."
+
+    assert (server.refusals, ran("odd_tools")) == ([], [(name, ROOTS[name])])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", ROOTS)
+async def test_a_loop_calls_what_has_a_choice_at_its_root(board: Pegboard, form: Form, name: str) -> None:
+    """D4, X2: the same in every form of a loop."""
+    answers: list[ModelAnswer] = [[(name, {})], [(name, ROOTS[name])], "Done."]
+    async with talk(await board.session(agent="odd", session_id="s"), form, lambda _: answers.pop(0)) as going:
+        assert await going.say("Find it.") == "Done."
+
+    assert (going.server.refusals, ran("odd_tools")) == ([], [(name, ROOTS[name])])
+
+
+@pytest.mark.parametrize("name", EMPTY)
+async def test_a_result_that_has_no_text_is_taken(driver: Driver, board: Pegboard, name: str) -> None:
+    """D4: Anthropic refuses blocks of text that are empty to the eye."""
+    with StrictProvider([(name, {})], "Done.", "Still.") as server:
+        going = driver.talk(await board.session(agent="odd", session_id="s"), url=server.url)
+        assert (await going.run("Go on.")).answer.strip() == "Done."
+        assert (await going.run("And now?")).answer.strip() == "Still."
+
+    assert (server.refusals, ran("odd_tools")) == ([], [(name, {})])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", EMPTY)
+async def test_a_loop_sends_a_result_that_has_no_text(board: Pegboard, form: Form, name: str) -> None:
+    """D4: the same in every form of a loop."""
+    answers: list[ModelAnswer] = [[(name, {})], "Done."]
+    async with talk(await board.session(agent="odd", session_id="s"), form, lambda _: answers.pop(0)) as going:
+        assert await going.say("Go on.") == "Done."
+
+    assert (going.server.refusals, ran("odd_tools")) == ([], [(name, {})])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_more_tools_than_a_provider_takes_end_no_run(driver: Driver, board: Pegboard, stream: bool) -> None:
+    """D4: those behind its last place leave, each is reported, and those before it run; once refused, never again."""
+    reported: list[Any] = []
+    board.on("rejected", reported.append)
+    with StrictProvider([("tool_3", {"to": "ada"})], "Done.", [("tool_4", {"to": "ada"})], "Done.") as server:
+        going = driver.talk(await board.session(agent="crowded", session_id="s"), url=server.url)
+        for _ in range(2):
+            assert (await going.run("Go on.", stream=stream)).answer.strip() == "Done."
+
+    excess = [] if driver.form == "anthropic" else [f"tool:tool_{n}" for n in range(MOST_TOOLS, 200)]
+    assert ([event["subject"] for event in reported], ran("many_tools")) == (excess, [3, 4])
+    assert len(server.refusals) == bool(excess)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ["find_none", "say_blank", "say_nothing"])
+async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, name: str, stream: bool) -> None:
+    """D4, P3: its definition goes with the choice, which its provider would refuse else."""
+    session = await board.session(agent="later", session_id="s")
+    with StrictProvider([(name, {})], "Done.") as server:
+        model, settings = model_of_form("responses", server.url), ModelSettings(tool_choice=name)
+        agent: Any = equip(Agent(name="A", model=model, model_settings=settings), session)
+        done: Any = Runner.run_streamed(agent, "Go on.") if stream else await Runner.run(agent, "Go on.")
+        _ = [event async for event in done.stream_events()] if stream else []
+
+    assert (done.final_output, server.refusals, ran("odd_tools")) == ("Done.", [], [(name, {})])
