@@ -82,16 +82,17 @@ async def test_half_of_a_stream_runs_no_call(board: Pegboard, form: Form) -> Non
     assert (RAN, going.server.refusals) == ([], [])
 
 
-@pytest.mark.parametrize("answer", [PAGE, LIST, ERROR], ids=["page", "list", "error"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("answer", [PAGE, LIST, ERROR, NOTHING], ids=["page", "list", "error", "nothing"])
 async def test_the_error_of_a_framework_ends_the_run_and_the_next_one_works(
-    driver: Driver, board: Pegboard, answer: RawReply
+    driver: Driver, board: Pegboard, answer: RawReply, stream: bool
 ) -> None:
     """P6: the framework's own handling of such an answer counts; the session is whole."""
     session: Any = await board.session(agent="assistant", session_id="s")
     with StrictProvider(model=once(answer)) as server:
         going = driver.talk(session, url=server.url)
         with suppress(Exception):
-            await going.run("Hello.")
+            await going.run("Hello.", stream=stream)
         assert (await driver.talk(session, url=server.url).run("Again.")).answer.strip() == "Done."
 
     assert (RAN, server.refusals) == ([], [])

@@ -1,0 +1,84 @@
+"""The next version of a framework, in which something has another name that an adapter rests on: the run goes on."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from framework_world import CONFIG
+
+PROGRAM = """
+import asyncio, importlib, importlib.abc, importlib.machinery, json, logging, re, sys
+
+package, gone, driver = sys.argv[1:4]
+
+
+class Renamed(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname):
+        text = re.sub(rf"(?<!\\w){gone}\\b", "next_" + gone.strip("_"), self.get_source(fullname))
+        return compile(text, self.path, "exec", dont_inherit=True)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] != package:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = Renamed(spec.loader.name, spec.loader.path)
+        return spec
+
+
+sys.meta_path.insert(0, Finder())
+logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
+from pegboard import Pegboard
+from pegboard.testing import StrictProvider
+from framework_tools import RAN
+
+module, kind = driver.split(":")
+made = getattr(importlib.import_module(module), kind)()
+NOTE = ("call_tool", {"name": "note_add", "arguments": {"text": "eggs"}})
+
+
+async def main():
+    async with Pegboard.open("pegboard.yaml") as board:
+        for stream in (False, True):
+            RAN.clear()
+            session = await board.session(agent="assistant", session_id=str(stream))
+            await session.load("notes")
+            with StrictProvider([NOTE], "Done.", "Still.") as server:
+                going = made.talk(session, url=server.url)
+                said = [(await going.run(text, stream=stream)).answer.strip() for text in ("Note eggs.", "Go on.")]
+            print(json.dumps([said, [one.text for one in server.refusals], RAN]), flush=True)
+
+
+asyncio.run(main())
+"""
+AGENTS, PYDANTIC = ("agents", "openai_agents_driver:OpenAIAgents"), ("pydantic_ai", "pydantic_ai_driver:PydanticAI")
+LANGCHAIN = ("langchain_core", "langchain_driver:LangChain")
+GONE = [(*AGENTS, "_cleanup_on_run_end"), (*AGENTS, "get_model_run_owner"), (*AGENTS, "_fetch_response"),
+        (*PYDANTIC, "_event_iterator"), (*PYDANTIC, "get_current_run_context"),
+        (*LANGCHAIN, "_stream_chat_model_events")]  # fmt: skip
+"""Packages, their drivers, and what has another name in them from now on."""
+
+
+@pytest.mark.parametrize(("package", "driver", "gone"), GONE, ids=lambda one: one)
+def test_what_is_gone_from_a_framework_costs_an_extra_and_no_run(
+    tmp_path: Path, package: str, driver: str, gone: str
+) -> None:
+    """P6: its tools run, whole and streamed; one warning at most says what is missing."""
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, package, gone, driver],
+        cwd=tmp_path,
+        env={"PATH": "", "PYTHONPATH": str(Path(__file__).parent), "HOME": str(tmp_path), "AGNO_TELEMETRY": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    whole, streamed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")]
+    assert whole == streamed == [["Done.", "Still."], [], ["note_add"]]
+    assert done.stderr.count("pegboard.frameworks: ") <= 1
