@@ -14,7 +14,7 @@ from pegboard.ports import RankContext
 from pegboard.search.index import Index
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import KEPT, ToolRanker
-from search.making import NOUNS, among, names, office, ranked
+from search.making import NOUNS, among, names, office, ranked, tool
 
 
 async def test_the_event_loop_goes_on_while_a_large_index_is_made() -> None:
@@ -110,3 +110,19 @@ def test_searches_beside_a_changing_catalog_are_whole() -> None:
 
     with ThreadPoolExecutor(32) as pool:
         assert all(all(right) for right in pool.map(search, range(32)))
+
+
+def test_indexes_that_are_begun_at_once_number_words_alike() -> None:
+    """F5: what one of them has read counts in the other, so that both must mean the same by a number."""
+    first, second = among(tool("mail", "delete_message")), among(tool("shop", "find_product"))
+    start = threading.Barrier(2)
+
+    def begun(ranker: ToolRanker, wanted: Searchable) -> Index:
+        start.wait(30)
+        return ranker.index(wanted)
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(50):
+            ranker = ToolRanker()
+            one, other = pool.map(begun, (ranker, ranker), (first, second))
+            assert one.vocabulary is other.vocabulary

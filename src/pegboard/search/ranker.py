@@ -182,7 +182,9 @@ class ToolRanker:
         from pegboard.search.vocabulary import Vocabulary
 
         with self._lock:
-            vocabulary = self._vocabulary = self._vocabulary or Vocabulary()
+            if self._vocabulary is None:  # an empty one counts: another thread is about to fill it
+                self._vocabulary = Vocabulary()
+            vocabulary = self._vocabulary
         index = calibrated(build(among, vocabulary, self._indexes))
         if self._embedding is not None:
             self._embedding.prepare(index)
