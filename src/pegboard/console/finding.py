@@ -64,13 +64,14 @@ async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPage
     entries: list[FoundEntry] = []
     indexing = False
     if agent:
-        entries.append(_agent(agent))
+        entries += _of_agent(agent, visit)
     if agent and need:
         hits, indexing = await _for_agent(context, visit, agent, need)
         entries = [*hits, *entries]
     else:
         entries += _pages(context, visit, words)
-        entries += (_agent(one) for one in context.shown_agents(visit) if one != agent and _has(one, words))
+        named = (one for one in context.shown_agents(visit) if one != agent and _has(one, words))
+        entries += (entry for one in named for entry in _of_agent(one, visit))
     entries += await _servers(context, visit, words)
     entries += await _sessions(context, visit, words)
     if not (agent and need):
@@ -101,9 +102,13 @@ def _pages(context: Context, visit: OperatorRequest, words: str) -> Iterator[Fou
             yield FoundEntry(kind="page", label=entry.title, detail="page", address=entry.address)
 
 
-def _agent(name: str) -> FoundEntry:
+def _of_agent(name: str, visit: OperatorRequest) -> Iterator[FoundEntry]:
     address = query("/console/agent", agent=name)
-    return FoundEntry(kind="agent", label=name, detail="agent: its switches", address=address, agent=name)
+    yield FoundEntry(kind="agent", label=name, detail="agent: its switches", address=address, agent=name)
+    if "configure" in visit.operator.rights:
+        edit = query("/console/edit/form", section="agents", name=name, back=address)
+        label = f"Edit agent {name}"
+        yield FoundEntry(kind="action", label=label, detail="its tools, budget, model …", address=edit, agent=name)
 
 
 async def _servers(context: Context, visit: OperatorRequest, words: str) -> list[FoundEntry]:

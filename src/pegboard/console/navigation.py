@@ -153,7 +153,7 @@ ENTRIES: Final = (
         address="/console/edit",
         title="Edit",
         group=None,
-        words="configuration agents toolkits loadouts change",
+        words="configuration agents toolkits loadouts change approval rules budget",
         right="configure",
     ),
     NavigationEntry(

@@ -12,8 +12,10 @@ from itertools import groupby
 from typing import Any, Final
 
 from pegboard.board.services import Services
+from pegboard.core.access.read_only import is_destructive
+from pegboard.core.model.tools import Tool
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
-from pegboard.ports import PART, AuditFilter, NumberedRecord
+from pegboard.ports import PART, AuditFilter, AuditRecord, NumberedRecord
 
 LOOKED_AT: Final = 50 * PART
 """How many records one page looks at, at most; the rest is behind its cursor."""
@@ -30,12 +32,13 @@ class AuditQuery(AuditFilter):
     """Which records of the trail are wanted, and of these which page; None is any.
 
     Without a cursor it is the newest. ``before`` goes on to older ones with the cursor of a page, ``after`` returns
-    what has come since.
+    what has come since. With ``destructive`` it is only calls, also refused ones, of tools that may destroy something.
     """
 
     before: int | None = None
     after: int | None = None
     limit: int = 100
+    destructive: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +79,14 @@ class AuditPage:
 async def audit(services: Services, query: AuditQuery) -> AuditPage:
     """Return a page of the trail; others may go on between the parts that are looked at."""
     part = await services.store.part(query, before=query.before, after=query.after, limit=max(query.limit, 1))
-    newest, found, damaged = part.newest, list(part.records), part.damaged
+    newest, found, damaged = part.newest, _wanted(services, query, part.records), part.damaged
     for _ in range(LOOKED_AT // PART):
         if part.next is None or len(found) >= query.limit:
             break
         await asyncio.sleep(0)
         onward = {"before": part.next} if query.after is None else {"after": part.next}
         part = await services.store.part(query, **onward, limit=query.limit - len(found))
-        found += part.records
+        found += _wanted(services, query, part.records)
         damaged += part.damaged
     names = await shown_names(services)
     lines = tuple(_line(names, record) for record in found)
@@ -92,6 +95,20 @@ async def audit(services: Services, query: AuditQuery) -> AuditPage:
         return AuditPage(lines=lines[::-1], before=None, after=max(seen, query.after), damaged=damaged)
     after = newest if query.before is None else query.before - 1
     return AuditPage(lines=lines, before=part.next, after=after, damaged=damaged)
+
+
+def _wanted(services: Services, query: AuditQuery, records: Sequence[NumberedRecord]) -> list[NumberedRecord]:
+    """Return the records that are wanted of those that the store found: it knows nothing of tools."""
+    return [one for one in records if not query.destructive or _destroys(services, one.record)]
+
+
+def _destroys(services: Services, record: AuditRecord) -> bool:
+    """Return whether a record is about a call of a tool that may destroy; one that is gone is known by its name."""
+    if record.kind not in ("call", "deny"):
+        return False
+    plugin, _, name = record.subject.partition("/")
+    tool = services.world.catalog.find_tool(record.subject) or Tool(plugin=plugin, name=name or plugin)
+    return is_destructive(tool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta
 from typing import Final, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.exports import ExportForm
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.forms import kept_address
+from pegboard.console.pages.forms import kept_address, moment_of, zone_of
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditQuery, folded
@@ -23,8 +22,11 @@ ROWS: Final = 100
 KINDS: Final = get_args(AuditKind)
 FAILED: Final = "failed"
 """What filters calls that ran and failed, instead of a decision."""
-DECISIONS: Final = ("allowed", "refused", "denied", FAILED)
-FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until", "zone")
+DESTRUCTIVE: Final = "destructive"
+"""What filters calls of tools that may destroy something, instead of a decision."""
+DECISIONS: Final = ("allowed", "refused", "denied", FAILED, DESTRUCTIVE)
+DAYS: Final = ("today", "yesterday")
+FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "day", "text", "since", "until", "zone")
 _MEDIA: Final[Mapping[ExportForm, str]] = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
@@ -45,6 +47,7 @@ async def activity_page(context: Context, visit: OperatorRequest) -> Response:
             kinds=KINDS,
             decisions=_choices(given["decision"]),
             agents=context.shown_agents(visit),
+            days=[("", "Any"), *((one, one) for one in DAYS)],
             here=here,
         ),
         here,
@@ -74,40 +77,33 @@ def _wanted(visit: OperatorRequest, given: Mapping[str, str], before: str) -> Au
         raise UsageError("`before` is no cursor of a page.", hint="Begin with the newest records.")
     if given["kind"] and given["kind"] not in KINDS:
         raise UsageError("There is no such kind of record.", hint=f"Kinds: {', '.join(KINDS)}.")
+    first, end = _day(given["day"], given["zone"])
     return AuditQuery(
         agent=visit.names.meant(given["agent"]) or None,
         agents=visit.operator.agents,
         principal=visit.names.meant(given["principal"]) or None,
         session=visit.names.meant(given["session"]) or None,
         kind=given["kind"] or None,
-        decision=given["decision"] or None if given["decision"] != FAILED else None,
+        decision=given["decision"] if given["decision"] not in ("", FAILED, DESTRUCTIVE) else None,
+        destructive=given["decision"] == DESTRUCTIVE,
         outcome="error" if given["decision"] == FAILED else None,
         text=visit.names.meant(given["text"]) or None,
-        since=_moment("since", given["since"], given["zone"]),
-        until=_moment("until", given["until"], given["zone"]),
+        since=moment_of("since", given["since"], given["zone"]) or first,
+        until=moment_of("until", given["until"], given["zone"]) or end,
         before=int(before) if before else None,
         limit=ROWS,
     )
 
 
-def _moment(name: str, text: str, zone: str) -> datetime | None:
-    """Return a date or a time as an input element has it, which is in the zone of the browser; without one in UTC."""
-    if not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"`{name}` is no date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=_zone(zone))
-
-
-def _zone(name: str) -> tzinfo:
-    if not name:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise UsageError("`zone` is no time zone.", hint="Write Europe/Berlin, or nothing for UTC.") from None
+def _day(day: str, zone: str) -> tuple[datetime | None, datetime | None]:
+    """Return where a day begins and ends in the zone of the browser; nothing of any day."""
+    if not day:
+        return None, None
+    if day not in DAYS:
+        raise UsageError("`day` is none of those that there are.", hint=f"Choose one of {', '.join(DAYS)}.")
+    here = zone_of(zone)
+    first = datetime.now(here).date() - timedelta(days=DAYS.index(day))
+    return datetime.combine(first, time.min, here), datetime.combine(first + timedelta(days=1), time.min, here)
 
 
 PAGES: Final = (Page("/console/activity", activity_page), Page("/console/activity/export", export))

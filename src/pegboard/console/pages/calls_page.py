@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -54,6 +54,7 @@ async def call_page(context: Context, visit: OperatorRequest) -> Response:
     number = number_of(visit.request.query_params.get("id", ""))
     call = await read_call(context.services, number, visit.operator.sees)
     names = {"principal": call.principal, "agent": call.agent, "session": call.session}
+    asked = _query_of(call)
     return context.templates.page(
         "call.html",
         visit,
@@ -63,7 +64,8 @@ async def call_page(context: Context, visit: OperatorRequest) -> Response:
         curl=as_curl(call, str(visit.request.base_url).rstrip("/")),
         session=query("/console/session", **names),
         sent=query("/console/session/sent", **names),
-        explain=query("/console/explain", **names, tool=call.tool),
+        asked=asked,
+        explain=query("/console/explain", **names, q=asked, tool="" if asked else call.tool),
         here=query(_CALL, id=number),
     )
 
@@ -108,6 +110,13 @@ async def timeline_page(context: Context, visit: OperatorRequest) -> Response:
         session=query("/console/session", **names),
         here=query("/console/session/timeline", **names, before=before),
     )
+
+
+def _query_of(call: CallOverview) -> str:
+    """Return what a search was asked first, nothing where that is not kept or it is none."""
+    value = _value(call.arguments) if call.kind == "search" and call.arguments else None
+    asked = cast("dict[str, Any]", value).get("queries") if isinstance(value, dict) else None
+    return str(cast("list[Any]", asked)[0]) if isinstance(asked, list) and asked else ""
 
 
 def _indented(arguments: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 from urllib.parse import quote
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -80,3 +82,24 @@ def offset_of(given: Mapping[str, str]) -> int:
     if not (text.isascii() and text.isdecimal() and int(text[:9]) <= LARGEST_OFFSET):
         raise UsageError("`offset` is no number.", hint="Go back to the first page.")
     return int(text[:9])
+
+
+def moment_of(name: str, text: str, zone: str) -> datetime | None:
+    """Return a date or a time as an input element has it, which is in the zone of the browser; without one in UTC."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"`{name}` is no date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=zone_of(zone))
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone, UTC without a name; raises ``UsageError`` where it is none."""
+    if not name:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise UsageError("`zone` is no time zone.", hint="Write Europe/Berlin, or nothing for UTC.") from None

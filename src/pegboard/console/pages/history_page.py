@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
-from pegboard.console.pages.forms import kept_address, text_of
+from pegboard.console.pages.forms import kept_address, moment_of, text_of
 from pegboard.console.sent_fields import number_of_version
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
@@ -22,7 +22,7 @@ DAYS: Final = {"1": "24 hours", "3": "3 days", "7": "7 days", "30": "30 days"}
 
 async def history_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what people changed since a moment, and for operators of every agent the versions of the file."""
-    given = {name: visit.request.query_params.get(name, "").strip() for name in ("days", "since")}
+    given = {name: visit.request.query_params.get(name, "").strip() for name in ("days", "since", "zone")}
     here = query(_HOME, **given)
     every = visit.operator.agents is None
     page = context.templates.page(
@@ -38,14 +38,11 @@ async def history_page(context: Context, visit: OperatorRequest) -> Response:
     return kept_address(page, here)
 
 
-def _since(days: str, since: str) -> datetime:
+def _since(days: str, since: str, zone: str) -> datetime:
     """Return the moment that is asked for, by default a week ago; raises ``UsageError`` where it is none."""
-    if since:
-        try:
-            found = datetime.fromisoformat(since)
-        except ValueError:
-            raise UsageError("`since` is no date.", hint="Write 2026-11-22.") from None
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    found = moment_of("since", since, zone)
+    if found is not None:
+        return found
     if days and days not in DAYS:
         raise UsageError("`days` is none of those that there are.", hint=f"Choose one of {', '.join(DAYS)}.")
     return datetime.now(UTC) - timedelta(days=int(days or 7))

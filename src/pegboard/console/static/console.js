@@ -121,12 +121,12 @@ try { Intl.getCanonicalLocales(navigator.language); } catch { Object.definePrope
   document.addEventListener("htmx:after:swap", moments);
   moments();
 
-  // Times that somebody types are in the zone of the browser, which goes with them.
+  // Times and days that somebody chooses are in the zone of the browser, which goes with them.
   document.addEventListener("change", ({ target }) => {
     const form = target.form, zone = form?.elements.namedItem("zone");
-    if (!zone || target.type !== "datetime-local") return;
-    const typed = [...form.elements].some((one) => one.type === "datetime-local" && one.value);
-    zone.value = typed ? new Intl.DateTimeFormat().resolvedOptions().timeZone : "";
+    if (!zone) return;
+    const chosen = [...form.elements].some((one) => one.value && (one.type.startsWith("date") || (one.name === "day" && one.checked)));
+    zone.value = chosen ? new Intl.DateTimeFormat().resolvedOptions().timeZone : "";
   }, true);
 
   // A name that is picked becomes a line of the field above.
