@@ -151,7 +151,7 @@ async def test_what_a_tool_says_of_its_own_wait_is_its_own_failure(workshop: Wor
 async def test_what_is_never_made_is_unavailable_and_keeps_no_other_waiting(
     tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modules, "CONSTRUCTION_WAIT", WITHIN)
+    monkeypatch.setattr(modules, "HANGS_AFTER", WITHIN)
     workshop = Workshop(tmp_path)
     workshop.write("hanging_t.py", HANGING)
     try:
@@ -183,7 +183,7 @@ async def test_the_configuration_says_how_long(tmp_path: Path) -> None:
 async def test_a_factory_that_never_returns_is_missing_and_the_others_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modules, "CONSTRUCTION_WAIT", WITHIN)
+    monkeypatch.setattr(modules, "HANGS_AFTER", WITHIN)
     (tmp_path / "hanging_t.py").write_text(HANGING)
     (tmp_path / "other_t.py").write_text("def well() -> str:\n    'Be well.'\n    return 'well'\n")
     (tmp_path / "pegboard.yaml").write_text(
@@ -200,5 +200,6 @@ async def test_a_factory_that_never_returns_is_missing_and_the_others_work(
         surface = await session.surface()
         assert {"blocks", "well"} <= set(surface.names)
         (missing,) = surface.missing
-        assert "was not constructed within 0.5 s. Set a longer `timeout` in `plugins: made`" in missing.reason
+        assert "was not constructed within 0.5 s: it is at hanging_t.py:70." in missing.reason
+        assert "Set a longer `timeout` in `plugins: made`" in missing.reason
         assert (await session.call("well", {})).status == "ok"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,15 @@ from pegboard.assembly import Pegboard, in_memory, keeps_something, processes_of
 from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
 from pegboard.board.discover import at_start, discover_loaded
 from pegboard.cli import plain_in_files, plugin_problems
-from pegboard.cli.common import LONGEST_WAIT, Options, accepted_now, guarded, problem_json, warnings_to
+from pegboard.cli.common import (
+    Options,
+    accepted_now,
+    guarded,
+    listed_plugins,
+    problem_json,
+    wait_for_plugins,
+    warnings_to,
+)
 from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_PERSON
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
@@ -392,13 +401,14 @@ async def _from_start(board: Board) -> set[tuple[str, str]]:
 async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], printer: Printer, *, probe: bool) -> None:
     names = ", ".join(dict.fromkeys(want.plugin for want in wants))
     if probe:
-        with printer.working(f"Starting {names or 'nothing'}", lasting=True):
-            await loader.refresh(wants)
+        with printer.working(f"Starting {names or 'nothing'}", lasting=True) as say:
+            asking = asyncio.ensure_future(loader.refresh(wants))
+            while not (await asyncio.wait({asking}, timeout=1))[0]:
+                say(listed_plugins(loader, [want for want in wants if loader.missing(want)]))
+            await asking
         return
-    with printer.working(f"Importing {names}"):
-        await loader.ready(wants, confirm=True, wait=LONGEST_WAIT, patient=True)
-    if late := ", ".join(want.plugin for want in wants if loader.missing(want, confirm=True)):
-        printer.note(f"pegboard: {late} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
+    with printer.working(f"Importing {names}") as say:
+        await wait_for_plugins(loader, wants, printer, say)
 
 
 async def _problems(

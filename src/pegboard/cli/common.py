@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Container, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from pegboard.support.made_folders import without_made_folders
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
-    from pegboard.board.catalog.loader import PluginRequest
+    from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
     from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin
 
@@ -43,6 +43,9 @@ LONGEST_WAIT = 20.0
 """How long a command waits for servers that have never been asked before, in seconds."""
 LONGEST_SILENCE = 5.0
 """How long it goes on waiting once some have answered and no other one does, in seconds."""
+_STEP = 1.0
+"""How often it notes how far it is, in seconds."""
+_MOVE_IT = "Move what takes long out of the import, into the first call; or take the plugin out of the configuration."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,23 +337,45 @@ async def discover(
         return
     names = ", ".join(dict.fromkeys(want.plugin for want in wants.values()))
     slow = any(_kind(board, want) == "server" for want in wants.values())
-    with printer.working(f"Asking {names} for tools", lasting=slow):
-        asked = {loader.fetch(w): w.plugin for w in wants.values() if loader.missing(w, retry=True, confirm=True)}
-        seconds = await _answered(asked)
-        if late := dict.fromkeys(plugin for task, plugin in asked.items() if not task.done()):
-            await loader.ready(wants.values(), confirm=True, wait=0)  # nothing waits for them again
-            printer.note(f"pegboard: {', '.join(late)} did not answer within {seconds:.0f} s; going on without.")
+    with printer.working(f"Asking {names} for tools", lasting=slow) as say:
+        await wait_for_plugins(loader, wants.values(), printer, say, silence=LONGEST_SILENCE)
 
 
-async def _answered(asked: Collection[asyncio.Task[None]]) -> float:
-    """Wait until all have answered, or some have and no other one does; return how long that was, in seconds."""
-    began, waiting = time.monotonic(), set(asked)
-    while waiting and (left := began + LONGEST_WAIT - time.monotonic()) > 0:
-        patience = left if len(waiting) == len(asked) else min(left, LONGEST_SILENCE)
-        done, waiting = await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
+async def wait_for_plugins(
+    loader: CatalogLoader,
+    wants: Collection[PluginRequest],
+    printer: Printer,
+    say: Callable[[str], None],
+    *,
+    silence: float = LONGEST_WAIT,
+) -> None:
+    """Ask plugins for their tools; note which of them do not answer within ``LONGEST_WAIT``, and go on without.
+
+    Meanwhile ``say`` takes what is waited for. Once some have answered and no other one does for ``silence`` seconds,
+    no more is waited for; nor for what was late before in this process.
+    """
+    asked = {loader.fetch(want): want for want in wants if loader.missing(want, retry=True, confirm=True)}
+    began = answered_at = time.monotonic()
+    waiting = {task for task in asked if not loader.is_late(task)}
+    while waiting and (now := time.monotonic()) < began + LONGEST_WAIT:
+        if len(waiting) < len(asked) and now >= answered_at + silence:
             break
-    return time.monotonic() - began
+        done, waiting = await asyncio.wait(waiting, timeout=_STEP, return_when=asyncio.FIRST_COMPLETED)
+        answered_at = time.monotonic() if done else answered_at
+        if waiting:
+            say(listed_plugins(loader, [asked[task] for task in waiting]))
+    if late := [want for task, want in asked.items() if not task.done()]:
+        await loader.ready(wants, confirm=True, wait=0)  # nothing waits for them again
+        waited = time.monotonic() - began
+        failed = f"did not answer within {waited:.0f} s" if waited >= _STEP else "has not answered since it was asked"
+        what_to_do = f" {_MOVE_IT}" if any(loader.under_way(want) for want in late) else ""
+        printer.note(f"pegboard: {listed_plugins(loader, late)} {failed}; going on without.{what_to_do}")
+
+
+def listed_plugins(loader: CatalogLoader, wants: Iterable[PluginRequest]) -> str:
+    """Return the names of plugins, with the line that runs of each that is being brought in."""
+    lines = {want.plugin: loader.under_way(want) for want in wants}
+    return ", ".join(f"{name} ({line})" if line else name for name, line in lines.items())
 
 
 async def _from_start(

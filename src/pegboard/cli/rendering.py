@@ -25,6 +25,8 @@ UNBOUNDED = 1000
 LONGEST_CELL = 200
 NARROWEST = 20
 GAP = 3
+FIRST_SAID = 3.0
+"""After how long it is said off a terminal how far something is that takes long, in seconds."""
 SAID_EVERY = 10.0
 """How often it is said off a terminal how far long work is, in seconds."""
 
@@ -137,16 +139,16 @@ class Printer:
     def working(self, text: str, *, lasting: bool = False) -> Generator[Callable[[str], None]]:
         """Show on standard error what is being done; off a terminal only where it is ``lasting``.
 
-        What is yielded takes how far it is: off a terminal it is said no more often than every ten seconds.
+        What is yielded takes how far it is: off a terminal it is said after a moment, and then every ten seconds.
         """
         text = one_line(self.masker.text(text))
         if self._caller is not None or not sys.stderr.isatty():
-            said_at = time.monotonic()
+            due = time.monotonic() + FIRST_SAID
 
             def say(how_far: str) -> None:
-                nonlocal said_at
-                if lasting and time.monotonic() - said_at >= SAID_EVERY:
-                    said_at = time.monotonic()
+                nonlocal due
+                if time.monotonic() >= due:
+                    due = time.monotonic() + SAID_EVERY
                     self.note(f"{text}: {how_far}")
 
             if lasting:

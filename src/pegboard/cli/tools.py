@@ -94,7 +94,7 @@ def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermiss
     if not (plugin.tools or plugin.unreviewed.new or plugin.excluded):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
-        row = _row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))
+        row = _row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(board, plugin))
         unasked = not plugin.unavailable and not any(variant.known for variant in plugin.variants.values())
         return [{**row, "available": None} if unasked else row]
     rows = [
@@ -149,9 +149,13 @@ def _why_not(plugin: Plugin, tool: Tool, permissions: CompiledPermissions | None
     return tool.unavailable or fault, STALE if any(variant.stale for variant in holding) else ""
 
 
-def _unseen(plugin: Plugin) -> str:
+def _unseen(board: Pegboard, plugin: Plugin) -> str:
+    from pegboard.board.catalog.loader import PluginRequest
+
     if any(variant.known for variant in plugin.variants.values()):
         return "It offers no tools."
+    if line := board.services.loader.under_way(PluginRequest(plugin=plugin.name)):
+        return f"Its code is still being imported: {line}."
     load = f"pegboard session load {plugin.name}"
     return f"Its tools are not known before it has been loaded once ({load}), or all have: pegboard check --probe"
 

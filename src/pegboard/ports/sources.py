@@ -106,6 +106,15 @@ class SourceWithTurns(Protocol):
 
 
 @runtime_checkable
+class ImportingSource(Protocol):
+    """A source that brings in plugins by running their code."""
+
+    def under_way(self, spec: PluginSpec, overrides: JsonObject) -> str:
+        """Return which line of its code runs while a plugin is brought in; empty where that is unknown."""
+        ...
+
+
+@runtime_checkable
 class AskingSource(Protocol):
     """A source whose servers ask clients something, also outside of any call."""
 

@@ -18,6 +18,7 @@ from pegboard.ports import (
     HasHooks,
     HookAnswer,
     HookRunner,
+    ImportingSource,
     ScopedSource,
     SessionDataStore,
     Source,
@@ -75,6 +76,10 @@ class LazySource:
     def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
         """Return under which fingerprint the manifest of a plugin is stored; neither source nor plugin is imported."""
         return fingerprint(spec, overrides)
+
+    def under_way(self, spec: PluginSpec, overrides: JsonObject) -> str:
+        """Return which line of its code runs while a plugin is brought in; empty where that is unknown."""
+        return self._made.under_way(spec, overrides) if isinstance(self._made, ImportingSource) else ""
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Return what a plugin offers."""

@@ -67,7 +67,9 @@ class PythonSource(HookedSource):
                 return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
 
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return Making(key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle)
+        return Making(
+            key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle, folder=spec.folder
+        )
 
 
 class Hooks:

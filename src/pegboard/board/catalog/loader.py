@@ -30,7 +30,7 @@ from pegboard.core.model.tools import (
     variant_key,
 )
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
-from pegboard.ports import CodeSource, ListReader, ManifestStore, Source, SourceWithTurns
+from pegboard.ports import CodeSource, ImportingSource, ListReader, ManifestStore, Source, SourceWithTurns
 from pegboard.support.tasks import start_detached
 
 log = logging.getLogger("pegboard")
@@ -261,6 +261,12 @@ class CatalogLoader:
         plugins = self.catalog.plugins
         return [want for key, want in self._restored.items() if plugins[want.plugin].variant(key[1]).stale]
 
+    def under_way(self, want: PluginRequest) -> str:
+        """Return which line of a plugin's code runs while it is brought in; empty where that is unknown."""
+        spec = self.specs[want.plugin]
+        source = self.source_of(spec)
+        return self.masker.text(source.under_way(spec, want.overrides)) if isinstance(source, ImportingSource) else ""
+
     def answered(self, plugin: Plugin) -> bool:
         """Return whether some of what is known of a plugin is an answer of its source to this process."""
         return any(v.known and (plugin.name, key) not in self._restored for key, v in plugin.variants.items())
@@ -301,6 +307,10 @@ class CatalogLoader:
         source = self.source_of(self.specs[plugin])
         if isinstance(source, SourceWithTurns):
             source.need(plugin)
+
+    def is_late(self, task: asyncio.Task[None]) -> bool:
+        """Return whether a plugin that is being asked was waited for in vain."""
+        return task in self._late
 
     async def refresh(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -24,6 +25,7 @@ from pegboard.errors import ToolUnavailableError, UpstreamTimeoutError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.constructed import LocalPlugin
 from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
+from pegboard.sources.signatures.running_lines import running_line
 from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 from pegboard.sources.stdout import plugin_output
 from pegboard.support.tasks import call_later_detached, start_detached
@@ -53,6 +55,7 @@ class Making:
         make: makes the plugin of what was found; blocks, and is asked for each scope where it constructs.
         timeout: how many seconds a call may take, and what makes the plugin.
         idle: after how many seconds without use an object is closed; None is what all have.
+        folder: where its code lies, if that is known.
     """
 
     key: Hashable
@@ -61,6 +64,7 @@ class Making:
     make: Callable[[object], LocalPlugin]
     timeout: float = PLUGIN_TIMEOUT
     idle: float | None = None
+    folder: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +115,12 @@ class Instances:
         self._families: dict[Hashable, _Family] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self._threads: dict[Hashable, int] = {}  # that bring in a plugin now, by the key of how
+
+    def under_way(self, making: Making) -> str:
+        """Return which line of a plugin's code runs while it is brought in; empty where that is unknown."""
+        thread = self._threads.get(making.key)
+        return running_line(thread, making.folder) if thread is not None else ""
 
     async def describe(self, making: Making) -> Manifest:
         """Return the manifest of a plugin; raises ``ToolUnavailableError``, also where it takes too long."""
@@ -121,8 +131,9 @@ class Instances:
         except TimeoutError:
             if not limit.expired():
                 raise
+            at = f": {line}" if (line := self.under_way(making)) else ""
             raise ToolUnavailableError(
-                f"plugin '{making.plugin}' was not constructed within {making.timeout:g} s.",
+                f"plugin '{making.plugin}' was not constructed within {making.timeout:g} s{at}.",
                 hint=f"Set a longer `timeout` in `plugins: {making.plugin}` if it needs it.",
             ) from None
 
@@ -217,14 +228,26 @@ class Instances:
     async def _family(self, making: Making) -> _Family:
         family = self._families.get(making.key)
         if family is None or _failed(family.found):
-            found = start_detached(_in_plugin(_found, making), context=self._context.copy())
+            found = start_detached(_in_plugin(self._noted, making, _found, making), context=self._context.copy())
             family = self._families[making.key] = _Family(found=found)
         await asyncio.shield(family.found)
         return family
 
     def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
         target = family.found.result()[0]
-        return start_detached(_made(module_threads(target), making, target), context=self._context.copy())
+        return start_detached(self._made(module_threads(target), making, target), context=self._context.copy())
+
+    async def _made(self, threads: ObjectThreads, making: Making, target: object) -> LocalPlugin:
+        with plugin_output():
+            return await threads.run(self._noted, making, making.make, target)
+
+    def _noted(self, making: Making, work: Callable[..., T], *given: object) -> T:
+        """Do work that brings in a plugin, and note in which thread."""
+        self._threads[making.key] = threading.get_ident()
+        try:
+            return work(*given)
+        finally:
+            self._threads.pop(making.key, None)
 
     @asynccontextmanager
     async def _used(self, making: Making, scope: str) -> AsyncGenerator[tuple[LocalPlugin, _Instance]]:
@@ -309,11 +332,6 @@ def _found(making: Making) -> tuple[object, bool]:
     return found
 
 
-async def _made(threads: ObjectThreads, making: Making, target: object) -> LocalPlugin:
-    with plugin_output():
-        return await threads.run(making.make, target)
-
-
 async def _closed(task: asyncio.Task[LocalPlugin]) -> None:
     try:
         async with asyncio.timeout(_CLOSED_WITHIN):
@@ -361,6 +379,10 @@ class LocalSource(ABC):
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import what the plugin names, construct it, and return its tools."""
         return await self._instances.describe(self._making(spec, overrides))
+
+    def under_way(self, spec: PluginSpec, overrides: JsonObject) -> str:
+        """Return which line of its code runs while a plugin is brought in; empty where that is unknown."""
+        return self._instances.under_way(self._making(spec, overrides))
 
     async def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext

@@ -19,17 +19,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from pegboard.errors import ToolUnavailableError
 from pegboard.sources.code import forget_imports
 
-IMPORT_WAIT = 30.0
-"""Seconds that the import of a plugin waits for those before it."""
-CONSTRUCTION_WAIT = 5.0
-"""Seconds after which the import of a plugin does not wait any more for a constructor that keeps the turn."""
+HANGS_AFTER = 5.0
+"""Seconds after which an import or a constructor that keeps the turn keeps no import waiting any more."""
 _LOOK = 1.0
 """Seconds after which a constructor does not wait any more for one that keeps the turn."""
-_importing = threading.RLock()  # the turn; another one once a constructor hangs in it
 _constructing: set[int] = set()  # threads that construct, in their turn
+
+
+class _Turn:
+    """The turn to import; what hangs in it keeps it, and the others take another one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.taken_at = time.monotonic()
+
+
+_turn = _Turn()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,9 +66,9 @@ class ModulesBeside:
     def visible(self, folder: str | None, module_name: str) -> Generator[None]:
         """Make the modules of a folder importable, if the wanted one is there.
 
-        One import after the other; raises ``ToolUnavailableError`` where one before it hangs.
+        One import after the other; for one that hangs nobody waits, and its folder stays importable.
         """
-        with _turn():
+        with _turn_to_import():
             if folder is None or not _in_folder(folder, module_name):
                 yield
                 return
@@ -111,41 +118,34 @@ class ModulesBeside:
 
 def _turn_to_construct() -> threading.RLock | None:
     """Wait for the imports before; return None, without a turn, where a constructor keeps it."""
-    waited_for = 0.0
-    while not (turn := _importing).acquire(timeout=_LOOK):
-        waited_for += _LOOK
-        if _constructing or waited_for >= IMPORT_WAIT:
+    while (lock := _taken_turn()) is None:
+        if _constructing:
             return None
-    return turn
-
-
-def _turn_to_import() -> threading.RLock | None:
-    """Wait for the imports before, and not for a constructor that hangs; return None where an import hangs."""
-    global _importing  # noqa: PLW0603 - the hanging one keeps its own
-    until = time.monotonic() + IMPORT_WAIT
-    waits_until = time.monotonic() + CONSTRUCTION_WAIT
-    while not (turn := _importing).acquire(timeout=_LOOK):
-        now = time.monotonic()
-        if _constructing and now >= waits_until and turn is _importing:
-            _importing = threading.RLock()
-            _constructing.clear()
-        elif now >= until:
-            return None
-    return turn
+    return lock
 
 
 @contextmanager
-def _turn() -> Generator[None]:
-    """Import one plugin after the other; one that hangs does not keep the others waiting for ever."""
-    turn = _turn_to_import()
-    if turn is None:
-        raise ToolUnavailableError(
-            "another plugin still hangs while it is imported.", hint="Remove that one from the configuration."
-        )
+def _turn_to_import() -> Generator[None]:
+    """Wait for the imports and constructors before, but for those that hang."""
+    while (lock := _taken_turn()) is None:
+        pass
     try:
         yield
     finally:
-        turn.release()
+        lock.release()
+
+
+def _taken_turn() -> threading.RLock | None:
+    """Return the turn once it is this thread's, None where it is not yet; let another one count for one that hangs."""
+    global _turn  # noqa: PLW0603 - the hanging one keeps its own
+    turn = _turn
+    if turn.lock.acquire(timeout=_LOOK):
+        turn.taken_at = time.monotonic()
+        return turn.lock
+    if turn is _turn and time.monotonic() - turn.taken_at >= HANGS_AFTER:
+        _turn = _Turn()
+        _constructing.clear()
+    return None
 
 
 @contextmanager
@@ -167,8 +167,13 @@ def _imported_from(folder: str, module_name: str, known: _Folder) -> Generator[N
         fresh = [(name, m) for name, m in sys.modules.copy().items() if name not in before]
         mine.update((name, module) for name, module in fresh if _is_from(folder, name, module))
         for name in _taken(known):
-            sys.modules.pop(name, None)
+            if not _is_under_way(name):  # in the thread of an import that nobody waits for any more
+                sys.modules.pop(name, None)
         sys.modules.update(hidden)
+
+
+def _is_under_way(name: str) -> bool:
+    return getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False) is True
 
 
 def _without(folder: str, path: Sequence[str]) -> list[str]:
