@@ -137,3 +137,14 @@ def test_a_first_look_asks_all_and_does_not_wait_long_for_the_one_that_says_noth
     waited = re.search(r"slow did not answer within (\d+) s", ran.err)
     assert waited is not None
     assert int(waited[1]) < 20
+
+
+@pytest.mark.parametrize("name", ["calculator/add", "calculator", "plugin:calculator", "tool:calculator/add"])
+def test_what_a_tool_requires_of_a_known_plugin_is_no_fault(run: Run, known: Path, name: str) -> None:
+    """T8, X1: `check` takes it before anything is known, and after it is."""
+    config = known / "pegboard.yaml"
+    config.write_text(CONFIG.replace("plugins: {", f"plugins: {{csv: {{requires: {{read_csv_file: ['{name}']}}}}, "))
+    for more in ((), ("--probe",), ()):
+        ran = run("check", "--json", *more)
+        assert [one["message"] for one in ran.json["problems"] if one["code"] == "unknown_tool"] == []
+        assert ran.code == 0

@@ -80,10 +80,14 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 @dataclass
 class Registry:
-    """A registry; ``asked`` are the paths that were asked for, ``refuses`` answers all with this status."""
+    """A registry; ``asked`` are the paths that were asked for, ``refuses`` answers all with this status.
+
+    With a ``token`` it answers those alone who send it.
+    """
 
     url: str = ""
     refuses: int = 0
+    token: str = ""
     asked: list[str] = field(default_factory=list)
     packages: dict[str, dict[str, bytes]] = field(default_factory=dict)
     manifests: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -126,8 +130,10 @@ def registry() -> Iterator[Registry]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = None if own.refuses else own.answer(self.path)
-            self.send_response(200 if body is not None else own.refuses or 404)
+            known = not own.token or self.headers.get("Authorization") == f"Bearer {own.token}"
+            refuses = own.refuses if known else 401
+            body = None if refuses else own.answer(self.path)
+            self.send_response(200 if body is not None else refuses or 404)
             self.send_header("Content-Length", str(len(body or b"{}")))
             self.end_headers()
             self.wfile.write(body or b"{}")

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,48 @@ async def test_a_registry_that_wants_a_login_is_named_in_the_reason(server: Serv
     assert ("401" in reason, published.url in reason) == (True, True), reason
     published.refuses = 0
     assert (await about(server("npx", "-y", f"--registry={published.url}", "one@1.0.0")))["version"] == "1.0.0"
+
+
+async def test_a_private_registry_is_asked_with_the_token_of_its_user_which_the_server_has_not(
+    server: Server, published: Registry, tmp_path: Path
+) -> None:
+    "A7: npm reads it where it does without Pegboard; without it the server is unavailable with the reason."
+    published.token = "registry-s3cret"
+    spec = server("npx", "-y", "one@1.0.0")
+    reason = await refusal(spec)
+    assert ("401" in reason, published.token in reason) == (True, False), reason
+    own = tmp_path / "npmrc"
+    own.write_text(f"{published.url.removeprefix('http:')}/:_authToken={published.token}\n")
+    with_token = replace(spec, env=Frozen({**spec.env, "npm_config_userconfig": str(own)}))
+    assert (await about(with_token))["version"] == "1.0.0"
+    found = [file for file in user_folders.packages().rglob("*") if file.is_file()]
+    assert [file for file in found if published.token.encode() in file.read_bytes()] == []
+
+
+@pytest.mark.parametrize("commit", ["pinned", "branch"])
+@pytest.mark.parametrize("runner", [("uvx", "--from"), ("uv", "tool", "run", "--from"), ("pipx", "run", "--spec")])
+async def test_a_package_of_a_repository_is_built_where_scripts_says_so(
+    server: Server, tmp_path: Path, runner: tuple[str, ...], commit: str
+) -> None:
+    "A7: a commit is a version; a branch is resolved when it is named, and never at a start."
+    wheels = tmp_path / "wheels"
+    with tarfile.open(wheels / "built-1.0.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    repository = tmp_path / "built-1.0"
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
+        author = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
+        subprocess.run(["git", "-C", str(repository), *author, *words], check=True)
+    head = subprocess.run(
+        ["git", "-C", str(repository), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    address = f"git+file://{repository}@{head if commit == 'pinned' else 'main'}"
+    resolves = commit == "branch"
+    if resolves:
+        assert "pegboard update x" in await refusal(server(*runner, address, "built"))
+    assert "scripts: true" in await refusal(server(*runner, address, "built"), resolves=resolves)
+    built = server(*runner, address, "built", scripts=True)
+    assert (await about(built, resolves=resolves))["name"] == "built"
+    assert (await about(built))["name"] == "built"
 
 
 @pytest.mark.parametrize("words", [("npx", "-y", "scripted@1.0.0"), ("uvx", "built==1.0")])
