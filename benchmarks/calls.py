@@ -91,7 +91,7 @@ class Gateway:
     def __init__(self, tree: Path, folder: Path, *, modern: bool) -> None:
         self.modern = modern
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", "pegboard.yaml"],
+            [sys.executable, "-m", "pegboard", "serve", "--stdio", "--alone", "--config", "pegboard.yaml"],
             cwd=folder, env=environment(tree, folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip

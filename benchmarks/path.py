@@ -121,7 +121,16 @@ async def _library(tracer: Tracer, config: Path) -> Traces:
 def stdio(folder: Path) -> Traces:
     """Return the traces of a served process's answers to a client of the handshake era."""
     ours, theirs = multiprocessing.Pipe()
-    command = [sys.executable, "-m", "benchmarks.traced", str(theirs.fileno()), "serve", "--stdio", "--config"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.traced",
+        str(theirs.fileno()),
+        "serve",
+        "--stdio",
+        "--alone",
+        "--config",
+    ]
     with Popen(
         [*command, str(folder / "pegboard.yaml")], cwd=ROOT, stdin=PIPE, stdout=PIPE, pass_fds=[theirs.fileno()]
     ) as process:

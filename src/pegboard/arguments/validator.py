@@ -281,7 +281,9 @@ class SchemaValidator:
 
     def fits(self, tool: Tool, arguments: JsonObject) -> bool:
         """Return whether arguments fit; False too where that takes long to see, or where they are not JSON."""
-        known = self._of(tool)
+        known = self._known.get(tool.wire)
+        if known is None or known.schema is not tool.input_schema:
+            known = self._of(tool)
         instance = arguments if type(arguments) is dict else dict(arguments)
         few = known.work.is_small and len(instance) <= _FEW and _SCALARS.issuperset(map(type, instance.values()))
         try:

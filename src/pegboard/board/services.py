@@ -134,7 +134,8 @@ class UnstoredUses:
         return info, tool
 
 
-class ConnectedClient(NamedTuple):
+@dataclass(slots=True)
+class ConnectedClient:
     """A client that was heard of: whose it is, with which agent, what it calls itself, and its newest session."""
 
     principal: str
@@ -165,9 +166,13 @@ class ConnectedClients:
     def note(self, key: SessionKey, name: str, version: str, at: float) -> None:
         """Note a request of a client in a session, in seconds since the epoch."""
         identity = key.principal, key.agent, name, version
-        known = self._known.pop(identity, None)
-        first, requests = (known.first_at, known.requests) if known is not None else (at, 0)
-        self._known[identity] = ConnectedClient(*identity, key.session, first, at, requests + 1)
+        known = self._known.get(identity)
+        if known is not None:
+            known.session, known.last_at = key.session, at
+            known.requests += 1
+            self._known.move_to_end(identity)
+            return
+        self._known[identity] = ConnectedClient(*identity, key.session, at, at, 1)
         if len(self._known) > self._most:
             self._known.popitem(last=False)
 

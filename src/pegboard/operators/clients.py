@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pegboard.board.services import Services
 from pegboard.operators.masked import Name, masked, shown_names
@@ -40,5 +40,5 @@ async def connected_clients(services: Services, sees: Callable[[str], bool]) -> 
     named = {(one.principal, one.agent) for one in seen if one.name}
     # A client that has a name sends requests without it, too.
     kept = (one for one in seen if one.name or (one.principal, one.agent) not in named)
-    found = tuple(ClientOverview(**one._asdict()) for one in kept)
+    found = tuple(ClientOverview(**asdict(one)) for one in kept)
     return masked(found, await shown_names(services))

@@ -179,7 +179,10 @@ class Recorder:
     def note_later(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms (S2), with its details, and emit its event."""
         self._store.record_later(record, details)
-        self.emit(event, record)
+        if event is not None:
+            self._metrics.recorded(event, record)
+            if self._events.callbacks.get(event):
+                self._events.emit_record(event, record)
 
     async def denied(
         self,

@@ -17,7 +17,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool, why_
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
-from pegboard.support.encodable import encodable, encodable_text
+from pegboard.support.encodable import all_ascii, encodable, encodable_text
 
 CallStatus = Literal[
     "ok",
@@ -219,7 +219,10 @@ class CallAnswer(NamedTuple):
 
     def encodable(self) -> CallAnswer:
         """Return the answer with each text of it as UTF-8 can carry it, on its way to a model."""
-        result, message = self.result, self.message and encodable_text(self.message)
+        result = self.result
+        if not self.message and result.structured is None and all_ascii(result.content):
+            return self
+        message = self.message and encodable_text(self.message)
         content = encodable(result.content)
         structured = None if result.structured is None else encodable(result.structured)
         if content is result.content and structured is result.structured and message is self.message:

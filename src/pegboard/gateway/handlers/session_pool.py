@@ -22,17 +22,15 @@ class SessionPool:
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
+        self._clients = board.services.clients
         self._sessions: dict[PoolKey, Session] = {}
 
     def known(self, caller: Caller, session_id: str, *, modern: bool) -> Session | None:
         """Return what :meth:`get` would, where it is kept here; else None."""
         session = self._sessions.get(_key(caller, session_id, modern=modern))
         if session is not None:
-            self._note(caller, session)
+            self._clients.note(session.key, caller.declared, caller.version, time.time())
         return session
-
-    def _note(self, caller: Caller, session: Session) -> None:
-        self._board.services.clients.note(session.key, caller.declared, caller.version, time.time())
 
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era.
@@ -53,7 +51,7 @@ class SessionPool:
                 client=caller.client,
             )
             await begin_client_session(self._board, session, caller)
-        self._note(caller, session)
+        self._clients.note(session.key, caller.declared, caller.version, time.time())
         return session
 
     def clear(self) -> None:

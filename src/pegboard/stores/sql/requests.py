@@ -80,7 +80,10 @@ class StoredRequests(StoreBase):
         """Store a call within 50 ms, in a batch; where no loop runs, with the next that is written."""
         if not self._db.is_open:
             raise not_open(self._db.place)
-        self._records.add(entry, details, True)
+        if details is not None and not details.text:
+            self._records.rows.append((entry, details, True))
+        else:
+            self._records.add(entry, details, True)
         self._batches.schedule()
 
     async def _remove_surplus(self, transaction: Transaction) -> bool:

@@ -122,6 +122,8 @@ class SqliteDatabase:
         self.file_number = 0
         self.remembers = REMEMBERED if path is None else 0
         self.lasts = path is not None
+        self.is_open = path is None
+        """Whether the file is open; memory always is."""
         self._open: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._changes = 0  # of what the token shows, through this connection
@@ -133,11 +135,6 @@ class SqliteDatabase:
     def place(self) -> str:
         """Return the path of the file."""
         return ":memory:" if self._path is None else str(self._path)
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the file is open; memory always is."""
-        return self._path is None or self._open is not None
 
     @property
     def hears(self) -> bool:
@@ -152,12 +149,14 @@ class SqliteDatabase:
         """
         if self._open is None and self._path is not None:
             self._open, self._identity = await self._connect(self._path)
+            self.is_open = True
 
     async def aclose(self) -> None:
         """Let go of the file; what is in memory stays."""
         if self._open is not None and self._path is not None:
             self._open.close()
             self._open = self._token = None
+            self.is_open = False
 
     async def rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query."""

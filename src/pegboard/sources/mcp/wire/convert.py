@@ -63,14 +63,15 @@ def result_of(raw: Mapping[str, Any], task_id: Callable[[str], str]) -> CallResu
     One that stands for a task has nothing but that, with its ids as ``task_id`` makes them.
     """
     meta = raw.get("_meta")
-    if is_task(raw):
+    content = raw.get("content")
+    if (content is None or raw.get("resultType") == "task") and is_task(raw):
         shown = with_task_ids(raw, task_id)
         meta, task = shown.get("_meta"), {key: value for key, value in shown.items() if key != "_meta"}
         return CallResult(meta=Frozen(meta) if isinstance(meta, dict) else EMPTY, more=Frozen(task))
     known = raw.keys() <= _OF_RESULT
     more = {} if known else {key: value for key, value in raw.items() if key not in _OF_RESULT}
     return CallResult(
-        content=_blocks(raw.get("content")),
+        content=_blocks(content),
         structured=raw.get("structuredContent"),
         is_error=raw.get("isError") not in _NO_ERROR,
         meta=Frozen(meta) if isinstance(meta, dict) else EMPTY,
@@ -80,6 +81,8 @@ def result_of(raw: Mapping[str, Any], task_id: Callable[[str], str]) -> CallResu
 
 def _blocks(content: Any) -> tuple[Frozen, ...]:
     """Return the blocks of a result; what is no block becomes text: the tool has run, and no result is lost."""
+    if type(content) is list and len(content) == 1 and type(only := content[0]) is dict:
+        return (Frozen(only),)
     blocks = content if isinstance(content, list) else [content]
     found = [Frozen(block) if type(block) is dict else _text_block(block) for block in blocks if block is not None]
     return tuple(found)
