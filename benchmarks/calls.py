@@ -90,8 +90,9 @@ class Gateway:
 
     def __init__(self, tree: Path, folder: Path, *, modern: bool) -> None:
         self.modern = modern
+        alone = ["--alone"] if (tree / "src" / "pegboard" / "daemon").is_dir() else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pegboard", "serve", "--stdio", "--alone", "--config", "pegboard.yaml"],
+            [sys.executable, "-m", "pegboard", "serve", "--stdio", *alone, "--config", "pegboard.yaml"],
             cwd=folder, env=environment(tree, folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip

@@ -33,15 +33,6 @@ def encodable(value: T) -> T:
         return value
 
 
-def all_ascii(blocks: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether it is seen at once that blocks have texts alone, and only ASCII, as those of most answers."""
-    for block in blocks:
-        for name, text in block.items():
-            if not (type(text) is type(name) is str and text.isascii() and name.isascii()):
-                return False
-    return True
-
-
 def _is_encodable(value: Any) -> bool:
     """Return whether UTF-8 can carry each text of a value; most can, so this comes before anything is copied."""
     if isinstance(value, str):

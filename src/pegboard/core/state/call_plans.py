@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool, why_
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
-from pegboard.support.encodable import all_ascii, encodable, encodable_text
+from pegboard.support.encodable import encodable, encodable_text
 
 CallStatus = Literal[
     "ok",
@@ -220,7 +220,7 @@ class CallAnswer(NamedTuple):
     def encodable(self) -> CallAnswer:
         """Return the answer with each text of it as UTF-8 can carry it, on its way to a model."""
         result = self.result
-        if not self.message and result.structured is None and all_ascii(result.content):
+        if not self.message and result.structured is None and _all_ascii(result.content):
             return self
         message = self.message and encodable_text(self.message)
         content = encodable(result.content)
@@ -228,6 +228,15 @@ class CallAnswer(NamedTuple):
         if content is result.content and structured is result.structured and message is self.message:
             return self
         return self._replace(result=replace(result, content=content, structured=structured), message=message)
+
+
+def _all_ascii(blocks: Iterable[JsonObject]) -> bool:
+    """Return whether it is seen at once that blocks have texts alone, and only ASCII, as those of most answers."""
+    for block in blocks:
+        for name, text in block.items():
+            if not (type(text) is type(name) is str and text.isascii() and name.isascii()):
+                return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

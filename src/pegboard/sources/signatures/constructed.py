@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, text_result
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.sources.signatures.factories import are_functions
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import as_result, failure, takes_time
@@ -219,7 +218,7 @@ async def _returned(
         value = await settled(value)
     if inspect.isasyncgen(value):
         value = await settled(_collected(value))
-    if are_functions(value):
+    if _are_functions(value):
         return text_result(_MAKES_TOOLS, is_error=True)
     return await in_thread(as_result, value) if takes_time(value) else as_result(value)
 
@@ -241,8 +240,17 @@ def _called(function: Callable[..., Any], positional: list[Any], named: dict[str
     value = function(*positional, **named)
     if inspect.isgenerator(value):
         value = _joined(list(cast("Iterator[Any]", value)))
-    pending = inspect.isawaitable(value) or inspect.isasyncgen(value) or are_functions(value)
+    pending = inspect.isawaitable(value) or inspect.isasyncgen(value) or _are_functions(value)
     return value if pending else as_result(value)
+
+
+def _are_functions(value: object) -> bool:
+    """Return whether a result is a function, or a collection of nothing but functions: what a factory returns."""
+    if isinstance(value, Mapping):
+        value = list(value.values())  # pyright: ignore
+    if isinstance(value, list | tuple | set | frozenset):
+        return bool(value) and all(inspect.isroutine(one) for one in value)
+    return inspect.isroutine(value)
 
 
 async def _collected(parts: AsyncIterator[Any]) -> Any:

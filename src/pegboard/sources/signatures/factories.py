@@ -32,15 +32,6 @@ def is_factory(function: Callable[..., Any], overrides: Mapping[str, Any]) -> bo
     return _returns_functions(function) if annotation is inspect.Parameter.empty else _callables(annotation, function)
 
 
-def are_functions(value: object) -> bool:
-    """Return whether a result is a function, or a collection of nothing but functions: what a factory returns."""
-    if isinstance(value, Mapping):
-        value = list(value.values())  # pyright: ignore
-    if isinstance(value, list | tuple | set | frozenset):
-        return bool(value) and all(inspect.isroutine(one) for one in value)
-    return inspect.isroutine(value)
-
-
 def _callables(annotation: Any, function: Callable[..., Any]) -> bool:
     origin = get_origin(annotation)
     if annotation is Callable or origin in (Callable, types.FunctionType) or annotation is types.FunctionType:

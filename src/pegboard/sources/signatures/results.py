@@ -50,7 +50,7 @@ def as_result(value: Any) -> CallResult:
         case None:
             return text_result("")
         case str():
-            return text_result(encodable_text(value))
+            return text_result(value if value.isascii() else encodable_text(value))
         case list() | tuple():
             items = list(cast("list[Any]", value))
             blocks = [_block(item) for item in items[:MOST_ITEMS]]
