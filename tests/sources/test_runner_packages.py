@@ -214,6 +214,14 @@ async def test_a_private_registry_is_asked_with_the_token_of_its_user_which_the_
     assert [file for file in found if published.token.encode() in file.read_bytes()] == []
 
 
+def committed(folder: Path) -> str:
+    """Make a repository out of a folder, and return its commit."""
+    author = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run(["git", "-C", str(folder), *author, *words], check=True)
+    return subprocess.check_output(["git", "-C", str(folder), "rev-parse", "HEAD"], text=True).strip()
+
+
 @pytest.mark.parametrize("commit", ["pinned", "branch"])
 @pytest.mark.parametrize("runner", [("uvx", "--from"), ("uv", "tool", "run", "--from"), ("pipx", "run", "--spec")])
 async def test_a_package_of_a_repository_is_built_where_scripts_says_so(
@@ -224,12 +232,7 @@ async def test_a_package_of_a_repository_is_built_where_scripts_says_so(
     with tarfile.open(wheels / "built-1.0.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     repository = tmp_path / "built-1.0"
-    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
-        author = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
-        subprocess.run(["git", "-C", str(repository), *author, *words], check=True)
-    head = subprocess.run(
-        ["git", "-C", str(repository), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    head = committed(repository)
     address = f"git+file://{repository}@{head if commit == 'pinned' else 'main'}"
     resolves = commit == "branch"
     if resolves:
