@@ -72,6 +72,10 @@ HOOK_SECONDS = 2.0
 """How long a focus hook may take, its import included."""
 
 
+class _CodeElsewhereError(ConfigError):
+    """A configuration has plugins in code, which this process is not to run."""
+
+
 class Pegboard(Board):
     """Agents over one configuration: it hands out sessions.
 
@@ -100,6 +104,7 @@ class Pegboard(Board):
     _hooks: LazyHooks
     _accepted: AcceptedFiles | None = None
     _folder: Path | None = None
+    _on_code: Callable[[Configuration], None] | None = None
     _waiting_files: tuple[GrantChange, ...] = ()
 
     @classmethod
@@ -118,6 +123,7 @@ class Pegboard(Board):
         idle: float | None = None,
         folder: Path | None = None,
         processes: SharedProcesses | None = None,
+        on_code: Callable[[Configuration], None] | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -133,6 +139,7 @@ class Pegboard(Board):
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
             folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
             processes: the servers that boards in this process share (G12); None starts each for this board alone.
+            on_code: called with a configuration that has plugins in code, which then is refused; None runs them (G12).
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -159,7 +166,7 @@ class Pegboard(Board):
         board = cls(_parts(store, sources, counter, own, hooks, Embedding()), masker=masker, env=env)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, env
         board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
-        board._hooks, board._folder = hooks, folder
+        board._hooks, board._folder, board._on_code = hooks, folder, on_code
         async with board._running(configuration, hooks, counter, watch=watch):
             yield board
 
@@ -230,8 +237,10 @@ class Pegboard(Board):
         self._follow_own_files(taken)
         counting, self._accepted = await asyncio.to_thread(from_accepted_files, taken, self._folder)
         self._waiting_files = await asyncio.to_thread(waiting_files, taken, self._accepted, self._written, self._folder)
+        configuration = runnable(counting)
+        self._refuse_code(configuration)
         self._hooks.look_in(code_folder(self._source.path.absolute().parent, self._accepted))
-        self.configuration = configuration = runnable(counting)
+        self.configuration = configuration
         self.services.tokens.in_force = configuration.tokens
         if self.waiting and self.waiting != waited:
             log.warning("%s", waiting_text(self._source.name, self.waiting))
@@ -243,6 +252,11 @@ class Pegboard(Board):
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
         await self._apart.retain(configuration.specs.values())
+
+    def _refuse_code(self, taken: Configuration) -> None:
+        if self._on_code is not None and not all(isinstance(spec, ServerSpec) for spec in taken.specs.values()):
+            self._on_code(taken)
+            raise _CodeElsewhereError("Its plugins in code run in a process of their own.")
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -498,6 +512,8 @@ class Pegboard(Board):
             self._seen = now
             try:
                 await self.reload()
+            except _CodeElsewhereError as error:
+                log.info("the edited configuration is not taken here: %s", error)
             except ConfigError as error:
                 log.warning("the edited configuration is refused: %s", error)
 

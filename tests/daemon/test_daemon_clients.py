@@ -190,3 +190,34 @@ def test_g12_a_long_path_of_the_runtime_folder_is_no_obstacle(daemon: OwnDaemon,
     for file in place.iterdir():
         file.unlink()
     place.rmdir()
+
+
+def test_g12_an_edit_that_adds_a_plugin_in_code_takes_its_clients_to_a_process_of_their_own(
+    daemon: OwnDaemon, config: Path
+) -> None:
+    """G12: the daemon runs none of the code; the same client has the new tool, and its call in flight its answer."""
+    (config.parent / "mine.py").write_text(
+        "import os\n\ndef whose() -> int:\n    '''Says whose.'''\n    return os.getpid()\n"
+    )
+    content = json.loads(config.read_text())
+    content["reload"] = "all"
+    config.write_text(json.dumps(content))
+    go, log = config.parent / "go", config.parent / "log"
+    with stdio_client(daemon, config) as client, stdio_client(daemon, config) as other:
+        client.greet().call()
+        other.greet().call()
+        (shared,) = daemon.pids()
+        number = client.send("tools/call", name="box__where", arguments={"until": str(go), "log": str(log)})
+        until(log.exists)
+        content["plugins"] = {"mine": {"python": "mine"}}
+        content["agents"]["ada"]["tools"].append("mine")
+        config.write_text(json.dumps(content))
+        assert "result" in other.ask("ping")
+
+        until(lambda: [pid for pid in daemon.pids() if pid != shared])
+        go.touch()
+        assert "result" in client.answer(number)
+        for each in client, other:
+            answer = each.ask("tools/call", name="whose", arguments={})
+            assert answer["result"]["content"][0]["text"] in {str(pid) for pid in daemon.pids() if pid != shared}
+        assert [board["configuration"] for board in daemon.status()["boards"]] == []

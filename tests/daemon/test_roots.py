@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -20,7 +21,7 @@ from .daemon_clients import DEADLINE, SERVER, OwnDaemon, stdio_client
 async def sdk_client(daemon: OwnDaemon, config: Path, roots: list[Path]) -> AsyncGenerator[Client]:
     """Yield a client of the SDK that names roots."""
 
-    async def named(_: object) -> types.ListRootsResult:
+    async def named(context: Any) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[types.Root(uri=root.as_uri()) for root in roots])  # type: ignore[arg-type]
 
     command = ["-m", "pegboard", "serve", "--stdio", "--config", str(config)]
@@ -72,6 +73,7 @@ FILES = '''
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.config.cache.reader import Lookups
 from pegboard.config.documents.expansion import ROOT
-from pegboard.core.model.specs import ServerSpec
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.served_board import ServedBoard
 from pegboard.support.tasks import WORKS_FOR
@@ -22,6 +21,7 @@ from pegboard.thin.address import own_key
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
+    from pegboard.config.schema.configuration import Configuration
     from pegboard.daemon.requests import Front
     from pegboard.sources.mcp.transports.shared_process import SharedProcesses
 
@@ -56,6 +56,8 @@ class OpenBoard:
     """A board with those who use it; ``board`` is there once it is opened, as ``served`` is."""
 
     board: Pegboard
+    key = ""
+    """What names the process of its plugins in code, once it ``moves``."""
 
     def __init__(self, path: Path | None, front: Front, *, fast_path: bool) -> None:
         self.path, self.folder, self.fast_path = path, front.cwd, fast_path
@@ -66,6 +68,8 @@ class OpenBoard:
         self.users = 0
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.close = asyncio.Event()
+        self.moves = asyncio.Event()
+        """Set once its configuration has plugins in code: its clients are to go to the process for these."""
         self.idle: asyncio.TimerHandle | None = None
 
     def is_of(self, path: Path | None, front: Front, *, fast_path: bool) -> bool:
@@ -147,7 +151,8 @@ class Boards:
             await asyncio.shield(found.opened)
             if is_late and found.board is not None:  # an edit counts for who comes behind it, as in a process alone
                 await found.board.take_edits()
-                self._require_here(found.board, found)
+                if found.moves.is_set():
+                    raise ElsewhereError(found.key)
             WORKS_FOR.set(found)  # the task of a connection serves this client alone, until it ends
             CLIENT.set(note or _no_note)
             if note is not None and is_late and found.served is not None:
@@ -157,7 +162,9 @@ class Boards:
         finally:
             found.notes.pop(user, None)
             found.users -= 1
-            if not found.users:
+            if not found.users and found.moves.is_set():
+                self._close(found)
+            elif not found.users:
                 self._close_later(found)
 
     async def _found(self, path: Path | None, front: Front, *, fast_path: bool) -> OpenBoard:
@@ -193,8 +200,8 @@ class Boards:
                 fast_path=fast,
                 folder=folder,
                 processes=self._shared(),
+                on_code=None if self._own else lambda configuration: self._move(kept, configuration),
             ) as board:
-                self._require_here(board, kept)
                 for source in asking_sources(board):
                     source.expect_clients_of_user()
                 kept.board, kept.served = (
@@ -208,7 +215,8 @@ class Boards:
                     await kept.close.wait()
                 finally:
                     await kept.served.aclose()
-        except BaseException as error:
+        except BaseException as failure:
+            error = ElsewhereError(kept.key) if kept.moves.is_set() else failure
             if kept.opened.done():
                 log.exception("a board ended with an error")
                 return
@@ -225,13 +233,12 @@ class Boards:
             self._processes = SharedProcesses()
         return self._processes
 
-    def _require_here(self, board: Pegboard, kept: OpenBoard) -> None:
-        """Raise ``ElsewhereError`` where a board has plugins in code and this process is not its own."""
-        if all(isinstance(spec, ServerSpec) for spec in board.configuration.specs.values()):
-            return
-        key = own_key(str(board.configuration.path), kept.folder)
-        if key != self._own:
-            raise ElsewhereError(key)
+    def _move(self, kept: OpenBoard, configuration: Configuration) -> None:
+        """Let the clients of a board go to the process for the plugins in code that its configuration has now."""
+        kept.key = own_key(str(configuration.path), kept.folder)
+        kept.moves.set()
+        if kept in self.open:
+            self.open.remove(kept)
 
     def _close_later(self, found: OpenBoard) -> None:
         found.idle = asyncio.get_running_loop().call_later(self._idle, self._close, found)

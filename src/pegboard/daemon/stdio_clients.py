@@ -88,6 +88,12 @@ def _name_in(line: bytes) -> str:
         return ""
 
 
+async def _move(board: OpenBoard, channel: LineChannel) -> None:
+    """Let a proxy connect again, once nothing is under way, where its board is elsewhere."""
+    await board.moves.wait()
+    channel.write(wire.NOTE + json.dumps({"move": True}).encode() + b"\n")
+
+
 async def serve_proxy(
     board: OpenBoard,
     number: int,
@@ -99,9 +105,11 @@ async def serve_proxy(
     """Serve the client behind a proxy, over the descriptor of its socket, until it ends or ``stop`` is set."""
     channel = ProxyChannel(number, declared)
     notes.begin(channel.write)
+    moving = asyncio.create_task(_move(board, channel), name="move a client")
     try:
         await serve_client(board.board, channel, caller, stop, board.settled)
     finally:
+        moving.cancel()
         end_client_sessions(caller.client)
         for source in asking_sources(board.board):
             source.forget_client(caller.client)

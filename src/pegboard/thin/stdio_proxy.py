@@ -90,7 +90,7 @@ class _Proxy:
         self._stale: set[Any] = set()  # asked by a daemon that has ended
         self._input_ended = False
         self._held: list[bytes] | None = None  # lines that wait until it is known where the client works
-        self._next_root: str | None = None
+        self._moves = False  # to the board of another folder, or process, once nothing is under way
 
     def run(self) -> int:
         """Copy until the client or the daemon's last answer has ended."""
@@ -236,7 +236,8 @@ class _Proxy:
             return
         root = _one_root(line)
         if root != self._request.get("root"):
-            self._next_root = root or ""
+            self._request = {**self._request, "root": root}
+            self._moves = True
         self._release()
 
     def _release(self) -> None:
@@ -245,14 +246,11 @@ class _Proxy:
         self._pass_on([line for line in held if self._take(line)])
 
     def _move_if_idle(self) -> None:
-        """Go to the board of the folder that the client works in, once nothing is under way."""
-        if self._next_root is None or self._pending:
+        """Connect again where the board is another one now, once nothing is under way."""
+        if not self._moves or self._pending:
             return
+        self._moves = False
         ended, self._connection = self._connection, None
-        root, self._next_root = self._next_root, None
-        self._request = {name: value for name, value in self._request.items() if name != "root"}
-        if root:
-            self._request["root"] = root
         if ended is not None:
             self._forget_daemon()
             with suppress(OSError):
@@ -281,9 +279,12 @@ class _Proxy:
             if self._dropped or any(line.startswith(NOTE) for line in lines):
                 lines = [line for line in lines if self._is_for_client(line)]
                 whole = b"".join(line + b"\n" for line in lines)
-            _write(whole)
-            for line in lines:
+            for line in lines:  # before the client can send what follows from the answer
                 self._note_answer(line)
+            _write(whole)
+            if self._moves:
+                with self._lock:
+                    self._move_if_idle()
 
     def _is_for_client(self, line: bytes) -> bool:
         if line.startswith(NOTE):
@@ -291,6 +292,10 @@ class _Proxy:
             if message.get("stop"):
                 for one in [one for one in list(self._pending.values()) if one.method == "subscriptions/listen"]:
                     self._pending.pop(one.number, None)
+            elif message.get("move"):
+                with self._lock:
+                    self._moves = True
+                    self._move_if_idle()
             else:
                 _note(str(message.get("note")))
             return False

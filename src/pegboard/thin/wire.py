@@ -5,7 +5,8 @@
     client: {"kind": "stdio" | "command" | "status" | "stop", "version", "secret", "cwd", "env", ...}
     daemon: {"ok": true, "secret", "pid"}            or {"ok": false, "code", "reason"}
 
-    stdio:    the lines of MCP both ways as they are; a line of the daemon that begins with ``!`` is a note for people;
+    stdio:    the lines of MCP both ways as they are; a line of the daemon that begins with ``!`` is a note for people,
+              or {"stop": true} before the daemon ends, or {"move": true} where another process has its board now;
               where the answer has "root", a client's one root in the hello, "root": path, is another board
     command:  daemon: {"out": text} | {"err": text} | {"save": path, "data": base64} ...,
               then {"exit": number}, or {"ask": lines} where a person has to agree first: the same again, "agreed"
