@@ -215,4 +215,5 @@ def test_every_private_attribute_that_is_touched_is_named_here() -> None:
         "gateway/clients/handshake.py",
         "gateway/clients/sdk_stream.py",
         "sources/plugin_process/child/serving.py",
+        "sources/signatures/running_lines.py",
     ]

@@ -183,7 +183,7 @@ class Boards:
     async def _keep(self, kept: OpenBoard) -> None:
         """Open a board, and close it once it is not needed."""
         from pegboard import mcp_extra
-        from pegboard.assembly import Pegboard
+        from pegboard.assembly import open_in_daemon
 
         WORKS_FOR.set(kept)
         try:
@@ -191,13 +191,11 @@ class Boards:
             fast = None if kept.fast_path else False
             config = kept.path if kept.named else None
             folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
-            async with Pegboard.open(
+            async with open_in_daemon(
                 config,
-                watch=True,
                 env=kept.env,
-                cached=True,
-                idle=OBJECTS_IDLE,
                 fast_path=fast,
+                idle=OBJECTS_IDLE,
                 folder=folder,
                 processes=self._shared(),
                 on_code=None if self._own else lambda configuration: self._move(kept, configuration),

@@ -36,6 +36,7 @@ from pegboard.sources.mcp.wire.messages import Message, parsed, requests_answere
 from pegboard.sources.mcp.wire.only_client import DIFFERENT_ROOTS
 from pegboard.sources.mcp.wire.request_outcomes import FIRST_OWN_ID, InFlight, RequestNumbers
 from pegboard.sources.mcp.wire.server_requests import ASKED, NONE_IN_FLIGHT, PASSED_ON, ROOTS, SEVERAL
+from pegboard.support.mcp_constants import SUBSCRIPTION_KEY
 from pegboard.support.tasks import BackgroundTasks, detached_context, start_detached
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 _ANSWER: Final = re.compile(rb'\{"jsonrpc":\s?"2\.0",\s?"id":\s?(\d{1,18}),\s?"(?:result|error)":')
 _INITIALIZED: Final = "notifications/initialized"
-_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 Key = tuple[object, ...]
 
@@ -222,7 +222,7 @@ class SharedProcess:
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         meta = params.get("_meta")
-        number = meta.get(_SUBSCRIPTION) if isinstance(meta, dict) else None
+        number = meta.get(SUBSCRIPTION_KEY) if isinstance(meta, dict) else None
         if message["method"] == "notifications/progress":
             number = params.get("progressToken")
         if isinstance(number, int | str) and (owner := self.owners.get(cast("int", coerce_request_id(number)))):
@@ -460,6 +460,6 @@ class ProcessShare(RequestNumbers):
         meta = params.get("_meta")
         if params.get("progressToken") in self._own:
             params = {**params, "progressToken": self._own[params["progressToken"]]}
-        if isinstance(meta, dict) and meta.get(_SUBSCRIPTION) in self._own:
-            params = {**params, "_meta": {**meta, _SUBSCRIPTION: self._own[meta[_SUBSCRIPTION]]}}
+        if isinstance(meta, dict) and meta.get(SUBSCRIPTION_KEY) in self._own:
+            params = {**params, "_meta": {**meta, SUBSCRIPTION_KEY: self._own[meta[SUBSCRIPTION_KEY]]}}
         return message.model_copy(update={"params": params})
