@@ -161,12 +161,12 @@ async def test_a_tool_that_has_not_run_ends_no_run(purse: Purse, behavior: str, 
     assert (done.final_output, purse.paid) == ("3 is paid", [3])
 
 
-async def test_a_copy_of_an_equipped_agent_stops_where_it_says(purse: Purse) -> None:
+async def test_a_copy_of_an_equipped_agent_stops_where_it_says(purse: Purse, through: bool, way: Way) -> None:
     """P3: also one that is equipped once more."""
-    model = purse.model(LOAD, of("pay", True, 3), "not reached")
+    model = purse.model(LOAD, of("pay", through, 3), "not reached")
     agent: Any = equip(Agent(name="A", model=model), purse.session)
     stops = equip(agent.clone(tool_use_behavior="stop_on_first_tool"), purse.session)
-    assert (await run(stops, "whole")).final_output == "3 is paid"
+    assert (await run(stops, way)).final_output == "3 is paid"
 
 
 async def test_hooks_of_the_run_and_of_the_agent_are_told_the_tool(purse: Purse, through: bool, way: Way) -> None:
@@ -304,17 +304,17 @@ async def test_a_span_has_the_name_of_the_tool(purse: Purse, spans: Spans, throu
     assert spans.names == ["load_tools", "pay"]
 
 
-async def test_a_function_that_decides_reads_the_context_of_its_run(purse: Purse, through: bool) -> None:
+async def test_a_function_that_decides_reads_the_context_of_its_run(purse: Purse, through: bool, way: Way) -> None:
     """P3: it is asked with every step, also with what only loads."""
     asked: list[Any] = []
 
-    async def decides(run: RunContextWrapper[str], results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
-        asked.append((run.context, [one.tool.name for one in results]))
+    async def decides(about: RunContextWrapper[str], results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
+        asked.append((about.context, [one.tool.name for one in results]))
         return by_name(results)
 
     model = purse.model(LOAD, of("pay", through, 3), "not reached")
     agent: Any = Agent(name="A", model=model, tool_use_behavior=decides)
-    await Runner.run(equip(agent, purse.session), "Pay.", context="ada")
+    await run(equip(agent, purse.session), way, context="ada")
     assert asked == [("ada", ["load_tools"]), ("ada", ["pay"])]
 
 

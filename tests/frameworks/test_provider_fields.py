@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from loop_talk import CHAT, talk
 
 from pegboard import Pegboard
 from pegboard.errors import UsageError
 from pegboard.frameworks.loop import FormName, Loop
+from pegboard.testing import ModelAnswer, RawReply
 
 CODE = """
 import os
@@ -62,6 +64,43 @@ async def test_what_a_provider_puts_into_a_message_or_a_call_goes_back_with_it(c
     assert sent["reasoning_details"] == [{"data": "x"}]
     assert "annotations" not in sent
     assert "index" not in sent["tool_calls"][0]
+
+
+THOUGHTS: dict[str, Any] = {
+    "reasoning_content": "Look into the folder.",
+    "reasoning": "Look into the folder.",
+    "thinking_blocks": [{"type": "thinking", "thinking": "Look.", "signature": "abc"}],
+    "provider_specific_fields": {"signature": "abc"},
+}
+"""Where models of DeepSeek, Kimi and others have their thoughts, and proxies the signatures of them."""
+
+
+@pytest.mark.parametrize("name", THOUGHTS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_thoughts_go_back_with_the_call_that_they_led_to(
+    config: Mapping[str, Any], name: str, stream: bool
+) -> None:
+    """D4: as the real client has them; a provider in thinking mode refuses the call without them."""
+    function = {"name": "listing", "arguments": "{}"}
+    message = {"role": "assistant", "content": None, name: THOUGHTS[name]}
+    call = {"id": "c", "type": "function", "function": function}
+    about = {"id": "x", "created": 1, "model": "m"}
+    if stream:
+        delta = {**message, "tool_calls": [{"index": 0, **call}]}
+        chunks = [{"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": "tool_calls"}]
+        sent = [{**about, "object": "chat.completion.chunk", "choices": [{"index": 0, **one}]} for one in chunks]
+        body = "".join(f"data: {json.dumps(one)}\n\n" for one in sent) + "data: [DONE]\n\n"
+        reply = RawReply(body=body, content_type="text/event-stream")
+    else:
+        choice = {"index": 0, "message": {**message, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+        reply = RawReply(body=json.dumps({**about, "object": "chat.completion", "choices": [choice]}))
+    answers: list[ModelAnswer] = [reply, "Done."]
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="a", session_id="s")
+        async with talk(session, CHAT, lambda _: answers.pop(0)) as going:
+            assert await going.say("Look.", stream=stream) == "Done."
+    [called] = [one for one in going.requests[-1] if one.get("tool_calls")]
+    assert (called[name], going.server.refusals) == (THOUGHTS[name], [])
 
 
 @pytest.mark.parametrize("written", ["", " ", "null", None])

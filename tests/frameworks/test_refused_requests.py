@@ -1,7 +1,9 @@
 """Requests that providers refuse, whole conversations over one that does: numbers of tools, roots, texts, choices."""
 
+import json
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ MANY = "RAN = []\n" + "".join(
     for n in range(200)
 )
 ODD = '''
+import os
+
 from langchain_core.tools import StructuredTool
 
 RAN = []
@@ -82,7 +86,31 @@ def say_blank() -> str:
     return " \\n"
 
 
-texts = [say_nothing, find_none, say_blank]
+def read_name() -> str:
+    """Read a name that is no UTF-8."""
+    RAN.append(("read_name", {}))
+    return os.fsdecode(b"report\\x97.txt")
+
+
+def read_data() -> dict[str, str]:
+    """Read such names as data."""
+    RAN.append(("read_data", {}))
+    return {os.fsdecode(b"key\\x97"): "half \\ud83d"}
+
+
+def fail() -> str:
+    """Fail with such a name."""
+    RAN.append(("fail", {}))
+    raise FileNotFoundError(os.fsdecode(b"report\\x97.txt"))
+
+
+def repeat(text: str) -> str:
+    """Repeat a text."""
+    RAN.append(("repeat", {}))
+    return text
+
+
+texts = [say_nothing, find_none, say_blank, read_name, read_data, fail, repeat]
 '''
 
 
@@ -173,3 +201,32 @@ async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, n
         _ = [event async for event in done.stream_events()] if stream else []
 
     assert (done.final_output, server.refusals, ran("odd_tools")) == ("Done.", [], [(name, {})])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ["read_name", "read_data", "fail"])
+async def test_half_a_character_ends_no_conversation(driver: Driver, board: Pegboard, name: str, stream: bool) -> None:
+    """D4: UTF-8 cannot carry it: neither of a result, nor of data, nor of an error, now and in later turns."""
+    with StrictProvider([(name, {})], "Done.", "Still.") as server:
+        going = driver.talk(await board.session(agent="odd", session_id="s"), url=server.url)
+        for said in ("Done.", "Still."):
+            assert (await going.run("Go on.", stream=stream)).answer.strip() == said
+
+    assert (server.refusals, ran("odd_tools")) == ([], [(name, {})])
+    assert "\\ufffd" in json.dumps(server.bodies[-1])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_half_a_character_that_a_model_writes_ends_no_conversation(
+    driver: Driver, board: Pegboard, stream: bool
+) -> None:
+    """D4: the tool has it as U+FFFD; the clients of pydantic-ai, and a stream of Anthropic's, take no such call."""
+    with StrictProvider([("repeat", {"text": "half \ud83d"})], "Done.", "Still.") as server:
+        going = driver.talk(await board.session(agent="odd", session_id="s"), url=server.url)
+        with suppress(ValueError):
+            for said in ("Done.", "Still."):
+                assert (await going.run("Go on.", stream=stream)).answer.strip() == said
+
+    taken = driver.name != "pydantic-ai" and not (driver.name == "loop" and stream)
+    assert (server.refusals, ran("odd_tools")) == ([], [("repeat", {})] if taken else [])
+    assert len(server.bodies) == (3 if taken or driver.name == "pydantic-ai" else 1)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.support.encodable import encodable
 
 _WHOLE: Final = re.compile(r"[+-]?\d{1,15}(?:\.0+)?")
 _TRUTH: Final = {"true": True, "false": False}
@@ -72,10 +73,13 @@ def declared_value(value: Any, schema: JsonObject) -> Any:
 
 
 def _value_of(written: object) -> object:
-    """Return what a text of JSON says, None for nothing; anything else, and a text of no JSON, as it is."""
+    """Return what a text of JSON says, None for nothing; anything else, and a text of no JSON, as it is.
+
+    Half a character, which JSON may name and UTF-8 cannot carry, becomes U+FFFD.
+    """
     if not isinstance(written, str):
         return written
     try:
-        return json.loads(written, strict=False) if written.strip() else None
+        return encodable(json.loads(written, strict=False)) if written.strip() else None
     except (ValueError, RecursionError):
         return written

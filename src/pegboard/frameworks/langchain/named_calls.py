@@ -16,11 +16,13 @@ from typing import Any, Final, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from pegboard.core.model.tools import EMPTY
 from pegboard.frameworks import runs
 from pegboard.frameworks.langchain.answer_ends import StreamedArguments
+from pegboard.support.encodable import encodable
 from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 
 _PASSED: Final = "pegboard_calls"
@@ -64,7 +66,10 @@ def named(message: Any, own: Collection[str]) -> Any:
         message: what the model answered.
         own: names of tools that the agent runs itself.
     """
-    if not isinstance(message, AIMessage) or not any(one["name"] in THROUGH for one in message.tool_calls):
+    if not isinstance(message, AIMessage):
+        return message
+    message = _encodable_calls(message)
+    if not any(one["name"] in THROUGH for one in message.tool_calls):
         return message
     found = {one["id"] or "": passed_on(one["name"], one["args"], own) for one in message.tool_calls}
     passed = {call_id: one for call_id, one in found.items() if one is not None}
@@ -78,6 +83,20 @@ def named(message: Any, own: Collection[str]) -> Any:
         _PASSED: {call_id: asdict(one) for call_id, one in passed.items()},
         **({_BLOCKS: blocks} if blocks else {}),
     }
+    return message.model_copy(update=update)
+
+
+def _encodable_calls(message: AIMessage) -> AIMessage:
+    """Return an answer whose calls UTF-8 can carry, since it goes back to the provider: a model may name halves."""
+    calls = encodable(message.tool_calls)
+    if calls is message.tool_calls:
+        return message
+    update: dict[str, Any] = {"tool_calls": calls, "content": encodable(message.content)}
+    if isinstance(message, AIMessageChunk):
+        update["tool_call_chunks"] = [
+            tool_call_chunk(name=one["name"], args=json.dumps(one["args"]), id=one["id"], index=place)
+            for place, one in enumerate(calls)
+        ]
     return message.model_copy(update=update)
 
 

@@ -67,7 +67,12 @@ class AgentState:
         self.waiting = [*(one for one in self.waiting if one is not run), run][-_MOST_WAITING:]
 
     def with_arguments(self, item: Any) -> Any:
-        """Return a call of the session; one without arguments has an empty object, which the SDK can read."""
+        """Return a call of the session as the SDK can read it: without arguments, it has an empty object.
+
+        Half a character in them, at which the SDK ends the run, becomes U+FFFD.
+        """
+        if "\\ud" in item.arguments.lower() and (read := runs.arguments_of(item.arguments)) is not None:
+            return item.model_copy(update={"arguments": json.dumps(read, ensure_ascii=False)})
         if not is_empty(item.arguments):
             return item
         self.note_empty(item.call_id, item.arguments)

@@ -6,12 +6,13 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.ports.framework_runs import FRAMEWORK_RUN
-from pegboard.support.encodable import encodable_text
+from pegboard.support.encodable import encodable, encodable_text
 
 MOST_ERRORS: Final = 10
 """So many exceptions of a group are reported."""
@@ -191,7 +192,11 @@ def _json_result(value: Any) -> CallResult:
         return _plain(unknown, notes)
 
     without = _without_pictures(value, pictures)
-    plain = to_jsonable_python(without, bytes_mode="base64", inf_nan_mode="strings", fallback=fallback)
+    jsonable = partial(to_jsonable_python, bytes_mode="base64", inf_nan_mode="strings", fallback=fallback)
+    try:
+        plain = jsonable(without)
+    except UnicodeEncodeError:  # half a character in a key
+        plain = jsonable(encodable(without))
     text = encodable_text(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
     structured = dict(cast("Mapping[str, Any]", plain)) if isinstance(plain, dict) else None
     texts = ({"type": "text", "text": one} for one in (text, *dict.fromkeys(notes)))
