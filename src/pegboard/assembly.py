@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,6 +122,8 @@ class Pegboard(Board):
         cached: bool = False,
         idle: float | None = None,
         folder: Path | None = None,
+        processes: SharedProcesses | None = None,
+        on_code: Callable[[Configuration], None] | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -136,6 +138,8 @@ class Pegboard(Board):
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
             folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
+            processes: the servers that boards in this process share (G12); None starts each for this board alone.
+            on_code: called with a configuration that has plugins in code, which then is refused; None runs them (G12).
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -144,33 +148,8 @@ class Pegboard(Board):
             ConfigError: the configuration cannot be used; it has every problem with its place.
             StoreError: the store cannot be opened.
         """
-        given = source_of(config, toolkits, loadouts, folder)
-        opened = cls._open(
-            *given, config is None, watch=watch, env=env, adapters=adapters, fast_path=fast_path,
-            cached=cached, idle=idle, folder=folder,
-        )  # fmt: skip
-        async with opened as board:
-            yield board
-
-    @classmethod
-    @asynccontextmanager
-    async def _open(
-        cls,
-        source: ConfigurationSource,
-        quickstart: bool,
-        found: bool,
-        *,
-        watch: bool,
-        env: Mapping[str, str] | None,
-        adapters: Adapters | None,
-        fast_path: bool | None,
-        cached: bool,
-        idle: float | None,
-        folder: Path | None,
-        processes: SharedProcesses | None = None,
-        on_code: Callable[[Configuration], None] | None = None,
-    ) -> AsyncGenerator[Pegboard]:
         env = os.environ if env is None else env
+        source, quickstart = source_of(config, toolkits, loadouts, folder)
         configuration = (known := kept(source.path, env) if cached and source.is_file else None) or loaded(source, env)
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
@@ -180,7 +159,7 @@ class Pegboard(Board):
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
         _keep_refusals(source, upstreams, apart)
-        brought = _brought(configuration, beside) if found and not quickstart else None
+        brought = _brought(configuration, beside) if config is None and not quickstart else None
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LazyHooks(source.path.absolute().parent, apart)
@@ -745,30 +724,3 @@ def processes_of(configuration: Configuration, masker: Masker, env: Mapping[str,
 def _here(beside: Path | None, *, store: Store, idle: float | None) -> tuple[Source, ...]:
     """Return the sources of plugins of this process; toolkits that need a database have it beside the store."""
     return local_sources(beside and beside.with_name(f"{beside.stem}-agno.db"), store=store, idle=idle)
-
-
-def open_in_daemon(
-    config: Path | None,
-    *,
-    env: Mapping[str, str],
-    fast_path: bool | None,
-    idle: float,
-    folder: Path,
-    processes: SharedProcesses | None,
-    on_code: Callable[[Configuration], None] | None,
-) -> AbstractAsyncContextManager[Pegboard]:
-    """Open one of several boards of a process (G12), which takes up edits; raises as ``Pegboard.open``.
-
-    Args:
-        config: the configuration; None looks for one in the folder.
-        env: the variables that the configuration may name.
-        fast_path: False keeps every request on the MCP SDK's own path.
-        idle: seconds without a call after which what a plugin constructed is closed.
-        folder: where a configuration is looked for and servers without a ``cwd`` start.
-        processes: the servers that the boards share; None starts each for this board alone.
-        on_code: called with a configuration that has plugins in code, which then is refused; None runs them.
-    """
-    return Pegboard._open(  # noqa: SLF001 - the parts that only a process with several boards has
-        *source_of(config, (), (), folder), config is None, watch=True, env=env, adapters=None, fast_path=fast_path,
-        cached=True, idle=idle, folder=folder, processes=processes, on_code=on_code,
-    )  # fmt: skip

@@ -183,7 +183,7 @@ class Boards:
     async def _keep(self, kept: OpenBoard) -> None:
         """Open a board, and close it once it is not needed."""
         from pegboard import mcp_extra
-        from pegboard.assembly import open_in_daemon
+        from pegboard.assembly import Pegboard
 
         WORKS_FOR.set(kept)
         try:
@@ -191,11 +191,13 @@ class Boards:
             fast = None if kept.fast_path else False
             config = kept.path if kept.named else None
             folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
-            async with open_in_daemon(
+            async with Pegboard.open(
                 config,
+                watch=True,
                 env=kept.env,
-                fast_path=fast,
+                cached=True,
                 idle=OBJECTS_IDLE,
+                fast_path=fast,
                 folder=folder,
                 processes=self._shared(),
                 on_code=None if self._own else lambda configuration: self._move(kept, configuration),
