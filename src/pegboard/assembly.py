@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from pegboard.ports.store_copies import StoreCopies
     from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
-    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
     from pegboard.sources.plugin_process.source import PluginProcessSource
     from pegboard.stores.urls import StorePlace
 
@@ -70,10 +69,6 @@ log = logging.getLogger("pegboard")
 WATCH_SECONDS = 0.5
 HOOK_SECONDS = 2.0
 """How long a focus hook may take, its import included."""
-
-
-class _CodeElsewhereError(ConfigError):
-    """A configuration has plugins in code, which this process is not to run."""
 
 
 class Pegboard(Board):
@@ -104,7 +99,6 @@ class Pegboard(Board):
     _hooks: LazyHooks
     _accepted: AcceptedFiles | None = None
     _folder: Path | None = None
-    _on_code: Callable[[Configuration], None] | None = None
     _waiting_files: tuple[GrantChange, ...] = ()
 
     @classmethod
@@ -122,8 +116,6 @@ class Pegboard(Board):
         cached: bool = False,
         idle: float | None = None,
         folder: Path | None = None,
-        processes: SharedProcesses | None = None,
-        on_code: Callable[[Configuration], None] | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -138,8 +130,6 @@ class Pegboard(Board):
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
             folder: where a configuration is looked for and servers without a ``cwd`` start; None is the current one.
-            processes: the servers that boards in this process share (G12); None starts each for this board alone.
-            on_code: called with a configuration that has plugins in code, which then is refused; None runs them (G12).
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -154,7 +144,7 @@ class Pegboard(Board):
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = env.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        upstreams = _servers(masker, fast_path=fast, store=store, folder=folder, shared=processes)
+        upstreams = cls._servers(masker, fast_path=fast, store=store, folder=folder)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=env)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
@@ -166,7 +156,7 @@ class Pegboard(Board):
         board = cls(_parts(store, sources, counter, own, hooks, Embedding()), masker=masker, env=env)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, env
         board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
-        board._hooks, board._folder, board._on_code = hooks, folder, on_code
+        board._hooks, board._folder = hooks, folder
         async with board._running(configuration, hooks, counter, watch=watch):
             yield board
 
@@ -238,7 +228,7 @@ class Pegboard(Board):
         counting, self._accepted = await asyncio.to_thread(from_accepted_files, taken, self._folder)
         self._waiting_files = await asyncio.to_thread(waiting_files, taken, self._accepted, self._written, self._folder)
         configuration = runnable(counting)
-        self._refuse_code(configuration)
+        self._require_here(configuration)
         self._hooks.look_in(code_folder(self._source.path.absolute().parent, self._accepted))
         self.configuration = configuration
         self.services.tokens.in_force = configuration.tokens
@@ -253,10 +243,15 @@ class Pegboard(Board):
         await self._upstreams.retain(servers)
         await self._apart.retain(configuration.specs.values())
 
-    def _refuse_code(self, taken: Configuration) -> None:
-        if self._on_code is not None and not all(isinstance(spec, ServerSpec) for spec in taken.specs.values()):
-            self._on_code(taken)
-            raise _CodeElsewhereError("Its plugins in code run in a process of their own.")
+    @classmethod
+    def _servers(cls, masker: Masker, *, fast_path: bool, store: Store, folder: Path | None) -> McpSource:
+        """Return the source of its servers."""
+        from pegboard.sources.mcp import McpSource
+
+        return McpSource(mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store, folder=folder)
+
+    def _require_here(self, taken: Configuration) -> None:
+        """Raise where this process is not to run a configuration; the one before it stays."""
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -512,8 +507,6 @@ class Pegboard(Board):
             self._seen = now
             try:
                 await self.reload()
-            except _CodeElsewhereError as error:
-                log.info("the edited configuration is not taken here: %s", error)
             except ConfigError as error:
                 log.warning("the edited configuration is refused: %s", error)
 
@@ -679,16 +672,6 @@ def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePl
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
     return store_of(Path("pegboard.yaml"))  # which a person may create: what is stored by then stays
-
-
-def _servers(
-    masker: Masker, *, fast_path: bool, store: Store, folder: Path | None, shared: SharedProcesses | None
-) -> McpSource:
-    from pegboard.sources.mcp import McpSource
-
-    return McpSource(
-        mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store, folder=folder, shared=shared
-    )
 
 
 def plugin_processes(

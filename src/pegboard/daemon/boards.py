@@ -1,4 +1,4 @@
-"""The boards that are open in the daemon: one for each configuration, with the variables that it names."""
+"""The boards of the daemon: one for each configuration, with the variables that it names."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.config.cache.reader import Lookups
-from pegboard.config.documents.expansion import ROOT
+from pegboard.daemon.open_board import CLIENT, ElsewhereError, Note, OpenBoard
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.served_board import ServedBoard
 from pegboard.support.tasks import WORKS_FOR
 from pegboard.support.user_folders import is_of_user
-from pegboard.thin.address import own_key
 
 if TYPE_CHECKING:
-    from pegboard.assembly import Pegboard
-    from pegboard.config.schema.configuration import Configuration
     from pegboard.daemon.requests import Front
     from pegboard.sources.mcp.transports.shared_process import SharedProcesses
 
@@ -29,89 +24,10 @@ log = logging.getLogger("pegboard.daemon")
 
 OBJECTS_IDLE: Final = 3600.0
 """After how many seconds without a call what a plugin constructed is closed, where it does not say (G9)."""
-Note = Callable[[str], None]
-CLIENT: Final[ContextVar[Note | None]] = ContextVar("pegboard_client", default=None)
-"""What shows a text to the people in front of the client that this task serves, where it serves one."""
-
-
-def open_board() -> OpenBoard | None:
-    """Return the board that the running task works for."""
-    board = WORKS_FOR.get(None)
-    return board if isinstance(board, OpenBoard) else None
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 def _no_note(_: str) -> None:
     """Show nothing: a command says itself what its call came to."""
-
-
-class ElsewhereError(Exception):
-    """A configuration has plugins in code: they run in a process of their own, of which this is the key."""
-
-
-class OpenBoard:
-    """A board with those who use it; ``board`` is there once it is opened, as ``served`` is."""
-
-    board: Pegboard
-    key = ""
-    """What names the process of its plugins in code, once it ``moves``."""
-
-    def __init__(self, path: Path | None, front: Front, *, fast_path: bool) -> None:
-        self.path, self.folder, self.fast_path = path, front.cwd, fast_path
-        self.named = _is_named(front)
-        self.env = Lookups({**front.env, ROOT: front.root})
-        self.notes: dict[object, Note] = {}
-        self.served: ServedBoard | None = None
-        self.users = 0
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.close = asyncio.Event()
-        self.moves = asyncio.Event()
-        """Set once its configuration has plugins in code: its clients are to go to the process for these."""
-        self.idle: asyncio.TimerHandle | None = None
-
-    def is_of(self, path: Path | None, front: Front, *, fast_path: bool) -> bool:
-        """Return whether it is a board of the configuration of a client, whatever the variables of that client are."""
-        same = self.path == path and self.named == _is_named(front) and self.fast_path == fast_path
-        return same and (path is not None or self.folder == front.cwd) and not self.close.is_set()
-
-    def names_equal_variables(self, front: Front) -> bool:
-        """Return whether the variables that the configuration names have the same values for a client."""
-        theirs = {**front.env, ROOT: front.root}
-        return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
-
-    @property
-    def names_root(self) -> bool:
-        """Return whether a server of it works in the folder of its client."""
-        return ROOT in self.env.names
-
-    def masked(self, text: str) -> str:
-        """Return a text without the secrets of the board."""
-        return self.board.services.masker.text(text) if self.served is not None else text
-
-    def note(self, text: str) -> None:
-        """Show a text to the people in front of every client of the board, and in the log."""
-        log.info("%s", text.removeprefix("pegboard: "))
-        self.show(text)
-
-    def note_call(self, text: str) -> None:
-        """Show a text about the call that is being made, to the people in front of its client, and in the log."""
-        log.info("%s", text.removeprefix("pegboard: "))
-        self.show(text, CLIENT.get())
-
-    def show(self, text: str, client: Note | None = None) -> None:
-        """Show a text to the people in front of a client, or of all."""
-        text = self.masked(text)
-        for write in tuple(self.notes.values()) if client is None else (client,):
-            write(text)
-
-    def settled(self) -> None:
-        """Note that all which calls need is imported."""
-        if self.served is not None:
-            self.served.settled()
-            self.settled = _nothing
 
 
 class Boards:
@@ -183,15 +99,17 @@ class Boards:
     async def _keep(self, kept: OpenBoard) -> None:
         """Open a board, and close it once it is not needed."""
         from pegboard import mcp_extra
-        from pegboard.assembly import Pegboard
 
         WORKS_FOR.set(kept)
         try:
             mcp_extra.require("`pegboard serve`")
+            from pegboard.daemon.daemon_board import DaemonBoard
+
+            kept.processes, kept.runs_code = self._shared(), bool(self._own)
             fast = None if kept.fast_path else False
             config = kept.path if kept.named else None
             folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
-            async with Pegboard.open(
+            async with DaemonBoard.open(
                 config,
                 watch=True,
                 env=kept.env,
@@ -199,8 +117,6 @@ class Boards:
                 idle=OBJECTS_IDLE,
                 fast_path=fast,
                 folder=folder,
-                processes=self._shared(),
-                on_code=None if self._own else lambda configuration: self._move(kept, configuration),
             ) as board:
                 for source in asking_sources(board):
                     source.expect_clients_of_user()
@@ -215,8 +131,7 @@ class Boards:
                     await kept.close.wait()
                 finally:
                     await kept.served.aclose()
-        except BaseException as failure:
-            error = ElsewhereError(kept.key) if kept.moves.is_set() else failure
+        except BaseException as error:
             if kept.opened.done():
                 log.exception("a board ended with an error")
                 return
@@ -232,13 +147,6 @@ class Boards:
 
             self._processes = SharedProcesses()
         return self._processes
-
-    def _move(self, kept: OpenBoard, configuration: Configuration) -> None:
-        """Let the clients of a board go to the process for the plugins in code that its configuration has now."""
-        kept.key = own_key(str(configuration.path), kept.folder)
-        kept.moves.set()
-        if kept in self.open:
-            self.open.remove(kept)
 
     def _close_later(self, found: OpenBoard) -> None:
         found.idle = asyncio.get_running_loop().call_later(self._idle, self._close, found)

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from pegboard.daemon.boards import CLIENT, open_board
+from pegboard.daemon.open_board import CLIENT, open_board
 from pegboard.gateway.process.setup import printable
 
 LARGEST: Final = 1024 * 1024

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from pegboard.daemon.boards import Boards, ElsewhereError
+from pegboard.daemon.boards import Boards
+from pegboard.daemon.open_board import ElsewhereError
 from pegboard.daemon.requests import Front, front_of
 from pegboard.daemon.stdio_clients import ProxyNotes, caller_in_front, serve_proxy
 from pegboard.errors import PegboardError

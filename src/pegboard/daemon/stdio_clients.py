@@ -20,7 +20,7 @@ from pegboard.support.mcp_constants import CLIENT_KEY
 from pegboard.thin import wire
 
 if TYPE_CHECKING:
-    from pegboard.daemon.boards import OpenBoard
+    from pegboard.daemon.open_board import OpenBoard
     from pegboard.daemon.requests import Front
     from pegboard.gateway.protocol.board_port import Caller
 
