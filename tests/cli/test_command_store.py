@@ -116,6 +116,8 @@ NOT_ASKED = {
     "daemon stop": "reads no store",
     "daemon restart": "reads no store",
     "daemon logs": "reads no store",
+    "daemon install": "reads no store",
+    "daemon uninstall": "reads no store",
     "eval": "asked with a file of requests",
 }
 

@@ -53,6 +53,7 @@ agents:
 NO_CONFIGURATION = {
     "schema", "init", "add", "remove", "update", "secret set", "secret list", "secret delete",
     "daemon status", "daemon stop", "daemon restart", "daemon logs",
+    "daemon install", "daemon uninstall",
 }  # fmt: skip
 """The commands that need no configuration, do without one that is not accepted, or are about the user's own."""
 GIVEN = {

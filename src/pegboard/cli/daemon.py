@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +18,9 @@ from pegboard.cli.common import Options, guarded
 from pegboard.cli.exit_codes import DONE, UNAVAILABLE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
-from pegboard.errors import PegboardError
+from pegboard.config.saving import write_whole
+from pegboard.daemon import service_files
+from pegboard.errors import PegboardError, UsageError
 from pegboard.thin.address import NoFolderError, address_of
 from pegboard.thin.connect import NOT_RUNNING, NoDaemonError, connect
 
@@ -147,9 +153,93 @@ def logs(
     return _guarded(printed, as_json=as_json)
 
 
+def install(
+    shows: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Let the system start the daemon with your session: a unit of systemd, or an agent of launchd."""
+
+    def installed(printer: Printer) -> int:
+        file, text = _service()
+        if shows:
+            if printer.as_json:
+                printer.document({"file": str(file), "text": text})
+            else:
+                printer.say(text.rstrip("\n"))
+            return DONE
+        _require_ours(file)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, text.encode(), like=0o600)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise PegboardError(f"{file} cannot be written: {why}.", code="server_failed") from error
+        return _told_system(printer, file, service_files.start_commands(file), f"{file} is written")
+
+    return _guarded(installed, as_json=as_json)
+
+
+def uninstall(as_json: JsonOption = False) -> int:
+    """Undo `pegboard daemon install`: clients start the daemon themselves again."""
+
+    def removed(printer: Printer) -> int:
+        file, _ = _service()
+        if not file.exists():
+            if printer.as_json:
+                printer.document({"file": str(file), "removed": False, "left": []})
+            else:
+                printer.say(f"There is no {file}.")
+            return DONE
+        _require_ours(file)
+        code = _told_system(printer, file, service_files.stop_commands(file), f"{file} is removed")
+        file.unlink(missing_ok=True)
+        return code
+
+    return _guarded(removed, as_json=as_json)
+
+
+def _service() -> tuple[Path, str]:
+    try:
+        return service_files.service_file(os.environ), service_files.service_text(address_of(), os.environ)
+    except NoFolderError as error:
+        raise PegboardError(f"There is no folder for a daemon: {error}.", code="server_failed") from error
+
+
+def _require_ours(file: Path) -> None:
+    if file.exists() and service_files.MARK not in file.read_text("utf-8", "replace"):
+        raise UsageError(f"{file} was not written by this command.", hint="Move it away first.")
+
+
+def _told_system(printer: Printer, file: Path, commands: list[list[str]], done: str) -> int:
+    """Let the system know of a change; what it does not take is printed for a person to do."""
+    left = next((commands[number:] for number, command in enumerate(commands) if not _ran(command)), [])
+    texts = [shlex.join(command) for command in left]
+    if printer.as_json:
+        printer.document({"file": str(file), "left": texts})
+        return DONE
+    printer.say(f"{done}.")
+    if texts:
+        printer.say("The system did not take it; do this yourself:")
+        for text in texts:
+            printer.say(f"  {text}")
+    return DONE
+
+
+def _ran(command: list[str]) -> bool:
+    program = shutil.which(command[0])
+    if program is None:
+        return False
+    try:
+        return subprocess.run([program, *command[1:]], capture_output=True, timeout=30, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
 COMMANDS = {
     "status": (status, "pegboard daemon status --json"),
     "stop": (stop, "pegboard daemon stop"),
     "restart": (restart, "pegboard daemon restart"),
     "logs": (logs, "pegboard daemon logs -n 100"),
+    "install": (install, "pegboard daemon install --print"),
+    "uninstall": (uninstall, "pegboard daemon uninstall"),
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LONGEST_SOCKET: Final = 100
 """How long the path of a socket may be: systems have room for 104 or 108 bytes."""
-_OF_USER: Final = ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
+OF_USER: Final = ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
 """The variables that decide where the files of a user lie, and which code runs: another value is another daemon."""
 
 
@@ -73,7 +73,7 @@ def address_of(own: str = "", env: Mapping[str, str] | None = None) -> DaemonAdd
     env = os.environ if env is None else env
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes long
     parts = [__version__, package, sys.executable, sys.version, os.uname().nodename, own]
-    parts += [env.get(name, "") for name in _OF_USER]
+    parts += [env.get(name, "") for name in OF_USER]
     digest = _digest("\0".join(parts), 8)
     return DaemonAddress(_folder(env, len(digest) + len("/.secret")), digest, own)
 
