@@ -61,6 +61,7 @@ PROGRAMS = (
     "bill",
     "bystanders",
     "calls",
+    "coding_agent",
     "command_line",
     "console",
     "daemon",

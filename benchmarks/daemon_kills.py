@@ -1,4 +1,4 @@
-"""Kill daemon, proxy, server and command again and again while clients call: what is lost, and what runs twice?
+"""Kill daemon, proxy, server and command again and again while clients call, and count lost and repeated calls.
 
 ``python -m benchmarks daemon_kills [--times 200] [--seconds N]``. Two clients call over stdio and two by the command.
 The four are killed in every order: each of the 24 orders is a row of four kills, and the rows are shuffled.

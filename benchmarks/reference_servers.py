@@ -215,7 +215,7 @@ def programs() -> dict[str, tuple[str, ...]]:
     return {**found, "sqlite": (str(environment("python-old", *OLD_PYTHON) / "mcp-server-sqlite"),)}
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def own_environment(folder: Path) -> dict[str, str]:
     """Return the environment of everything that is started: a home folder of its own, with the settings of git."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
@@ -224,14 +224,14 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
-def _project(folder: Path) -> Path:
+def project_in(folder: Path) -> Path:
     """Make a project with the files that the servers work on."""
     for name in ("notes", "memory", "data", "repository"):
         (folder / name).mkdir(parents=True)
     (folder / "notes" / "a.txt").write_text("hello\n")
     (folder / "repository" / "a.txt").write_text("a\n")
     git = ["git", "-C", str(folder / "repository")]
-    env = {**_environment(folder.parent), **DATES}
+    env = {**own_environment(folder.parent), **DATES}
     for words in (("init", "-q", "-b", "main"), ("add", "a.txt"), ("commit", "-q", "-m", "First")):
         subprocess.run([*git, *words], check=True, env=env)
     (folder / "repository" / "b.txt").write_text("b\n")
@@ -361,9 +361,9 @@ async def compared(one: Reference, program: tuple[str, ...], folder: Path, port:
     """Return for each confinement whether the answers are those of the server itself."""
     from mcp.client.stdio import StdioServerParameters
 
-    env = _environment(folder)
+    env = own_environment(folder)
     rows: list[dict[str, Any]] = []
-    alone = _project(folder / "alone")
+    alone = project_in(folder / "alone")
     server = _written(one, program, alone, port, None)
     parameters = StdioServerParameters(
         command=server["command"], args=server["args"], env={**env, **server["env"]}, cwd=alone
@@ -371,7 +371,7 @@ async def compared(one: Reference, program: tuple[str, ...], folder: Path, port:
     itself = await answers(one, parameters, alone, port)
     ways = (*((None, era) for era in ERAS), *((confine, ERAS[0]) for confine in one.lines))
     for at, (confine, era) in enumerate(ways):
-        project = _project(folder / f"way{at}")
+        project = project_in(folder / f"way{at}")
         _written(one, program, project, port, confine)
         command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", str(project / "pegboard.yaml")]
         behind = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=project)
@@ -389,7 +389,7 @@ async def compared(one: Reference, program: tuple[str, ...], folder: Path, port:
 async def started(one: Reference, program: tuple[str, ...], folder: Path, port: int, rounds: int) -> dict[str, float]:
     """Return how long it takes until the tools are listed, unconfined and with ``confine: true``, in turn: medians."""
     took: dict[str, list[float]] = {"unconfined_ms": [], "confined_ms": []}
-    projects = dict(zip(took, (_project(folder / "unconfined"), _project(folder / "confined")), strict=True))
+    projects = dict(zip(took, (project_in(folder / "unconfined"), project_in(folder / "confined")), strict=True))
     for what, project in projects.items():
         _written(one, program, project, port, True if what == "confined_ms" else None)
     for _ in range(rounds):

@@ -83,6 +83,8 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(
     assert run("init", "--install", "cli").code != 0
     put("home/.config/pegboard/pegboard.yaml", CONFIG)
     assert "No coding agent" in run("init", "--install", "cli", "--scope", "user").err
+    put(".mcp.json", '{"mcpServers": {"git": {"command": "mcp-server-git"}}}')
+    assert "`pegboard init --from .mcp.json`" in run("init", "--install", "cli").err
     put("pegboard.yaml", CONFIG)
     put("AGENTS.md", "<!-- pegboard: begin -->\n")
     assert "by hand" in run("init", "--install", "cli").err

@@ -151,6 +151,7 @@ def test_p3_p9_a1_permissions_approvals_and_the_audit_trail_are_those_of_mcp(her
     assert f"approval {waiting['id']}" in gated.stderr
     trail = json.loads(run("audit", "--json").stdout)
     assert [one["kind"] for one in trail if "meta" in one["subject"]] == ["deny"]
+    assert {one["by"] for one in trail if one["kind"] in ("deny", "load")} == {"command line"}
 
 
 def test_a5_another_agent_principal_or_configuration_needs_a_person_or_an_operator(here: Path, run: RunHere) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Container, Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -39,6 +39,8 @@ QUICKSTART = (
     "pegboard: no pegboard.yaml or .mcp.json here, so this is the packaged read-only configuration, "
     "working in the current folder. `pegboard init` writes one of your own."
 )
+COMMAND_LINE = "command line"
+"""Who did it, in the audit trail, where a command did."""
 LONGEST_WAIT = 20.0
 """How long a command waits for servers that have never been asked before, in seconds."""
 LONGEST_SILENCE = 5.0
@@ -285,17 +287,19 @@ def require_agent(board: Pegboard, name: str | None) -> None:
 
 
 async def open_session(board: Pegboard, options: Options) -> Session:
-    """Return the session that the options name."""
+    """Return the session that the options name; what is done in it is recorded as done by the command line."""
+    from pegboard.board import Session
     from pegboard.board.session_info import open_sub_app
 
     agent = chosen_agent(board, options.agent)
-    return await board.session(
+    opened = await board.session(
         agent=agent,
         session_id=options.session,
         principal=options.principal,
         sub_app=open_sub_app(board.world, agent, options.sub_app),
         host=COMMAND,
     )
+    return Session(board.services, replace(opened.info, by=COMMAND_LINE))
 
 
 async def discover(

@@ -21,7 +21,7 @@ from pegboard.config.clients.shell_instructions import (
     with_agent,
     without_agent,
 )
-from pegboard.config.location import Machine, find
+from pegboard.config.location import CLIENT_FILE, Machine, find
 from pegboard.errors import ConfigError
 from pegboard.support.installed import in_cache, lasting_command
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "cli"
 """How `--install` and `--uninstall` name it."""
+_FROM_CLIENT: Final = f"Run `pegboard init --from {CLIENT_FILE}`, then this again."
 
 
 async def install_for_shell(printer: Printer, config: Path | None, scope: str | None, *, dry_run: bool) -> int:
@@ -40,6 +41,9 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     if not path.exists():
         message = f"{path} does not exist, so there are no tools to tell an agent of."
         raise ConfigError(message, code="not_installed", hint="`pegboard init` writes one, or name one with --config.")
+    if path.name == CLIENT_FILE:
+        message = f"{path} is a client's file, which has no agents, so nothing was changed."
+        raise ConfigError(message, code="not_editable", hint=_FROM_CLIENT)
     edited = opened_configuration(path)
     text, agent = with_agent(edited.text, AGENT, file=path.name)
     edited.usable(text)

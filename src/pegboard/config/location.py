@@ -11,7 +11,9 @@ from typing import Final
 
 from pegboard.support import user_folders
 
-NAMES: Final = ("pegboard.yaml", ".mcp.json")
+CLIENT_FILE: Final = ".mcp.json"
+"""The file of a project in which clients have their servers."""
+NAMES: Final = ("pegboard.yaml", CLIENT_FILE)
 SQLITE: Final = "sqlite:///"
 """What the address of a store in a file begins with."""
 
