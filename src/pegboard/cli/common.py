@@ -287,7 +287,7 @@ def require_agent(board: Pegboard, name: str | None) -> None:
 
 
 async def open_session(board: Pegboard, options: Options) -> Session:
-    """Return the session that the options name; what is done in it is recorded as done by the command line."""
+    """Return the session that the options name; its records say that the command line did it."""
     from pegboard.board import Session
     from pegboard.board.session_info import open_sub_app
 
