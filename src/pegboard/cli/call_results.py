@@ -7,6 +7,7 @@ import binascii
 import json
 import mimetypes
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,7 +17,7 @@ from pegboard.cli.exit_codes import of_call
 from pegboard.cli.rendering import Given, Printer
 from pegboard.errors import PegboardError
 from pegboard.thin.address import NoFolderError, address_of
-from pegboard.thin.files import keep_result
+from pegboard.thin.files import keep_result, remove_old_results
 
 if TYPE_CHECKING:
     from pegboard.core.model.tools import JsonObject
@@ -156,10 +157,21 @@ def _part(block: JsonObject) -> str | _Binary:
         return f"[{kind}{f' {label}' if label else ''}, {len(data)} characters that are not base64]"
 
 
+def forget_old_results() -> None:
+    """Remove results that were kept for a day."""
+    with suppress(NoFolderError):
+        remove_old_results(_folder())
+
+
+def _folder() -> str:
+    return f"{address_of().folder}/results"
+
+
 def _kept(data: bytes, suffix: str) -> str:
     """Keep a result in the runtime folder for a day; return where."""
+    forget_old_results()
     try:
-        return keep_result(f"{address_of().folder}/results", data, suffix)
+        return keep_result(_folder(), data, suffix)
     except NoFolderError as error:
         raise PegboardError(
             f"The result is too large to be printed, and was not written: {error}.",

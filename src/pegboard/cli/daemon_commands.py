@@ -39,9 +39,12 @@ class _Stream(io.TextIOBase):
 async def run_command(front: Front, board: Pegboard, output: CommandOutput) -> int:
     """Run the command of a thin client as its own process would, and return the exit code."""
     parse = await asyncio.to_thread(_parser)
+    from pegboard.cli.call_results import forget_old_results  # it takes long, and is there once the parser is
+
     pieces: _Pieces = asyncio.Queue()
     deferred: list[Coroutine[Any, Any, int]] = []
     CALLER.set(_caller(front, board, pieces, deferred))
+    forget_old_results()
     sending = asyncio.create_task(_send(pieces, output))
     try:
         code = parse(cast("Sequence[str]", front.fields.get("argv") or ()))

@@ -22,13 +22,12 @@ def write_private(path: str, data: bytes) -> None:
 
 
 def keep_result(folder: str, data: bytes, suffix: str) -> str:
-    """Write a result into the folder for results, remove those of more than a day, and return its path.
+    """Write a result into the folder for results, and return its path.
 
     Raises:
         OSError: it cannot be written.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - pathlib costs the thin client a third of its time
-    _remove_old(folder)
     path = os.path.join(folder, f"result-{os.urandom(6).hex()}{suffix}")  # noqa: PTH118
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(number, "wb") as file:
@@ -44,12 +43,16 @@ def is_file(stream: TextIO) -> bool:
         return False
 
 
-def _remove_old(folder: str) -> None:
+def remove_old_results(folder: str) -> None:
+    """Remove the results of more than a day; what cannot be removed stays."""
     since = time.time() - DAY
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                if entry.name.startswith("result-") and entry.stat(follow_symlinks=False).st_mtime < since:
-                    os.unlink(entry.path)  # noqa: PTH108
-            except OSError:  # another process has removed it
-                continue
+    try:
+        entries = [*os.scandir(folder)]
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            if entry.name.startswith("result-") and entry.stat(follow_symlinks=False).st_mtime < since:
+                os.unlink(entry.path)  # noqa: PTH108
+        except OSError:  # another process has removed it
+            continue
