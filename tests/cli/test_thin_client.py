@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.own_daemon import SMALL_SERVER
 
 from acceptance import accept_found
 from pegboard.thin.address import address_of
@@ -156,6 +157,48 @@ def test_p3_p9_a1_permissions_approvals_and_the_audit_trail_are_those_of_mcp(her
     trail = json.loads(run("audit", "--json").stdout)
     assert [one["kind"] for one in trail if "meta" in one["subject"]] == ["deny"]
     assert {one["by"] for one in trail if one["kind"] in ("deny", "load")} == {"command line"}
+
+
+def test_a4_a_tool_that_says_something_else_waits_for_a_person(here: Path, run: RunHere) -> None:
+    """A4: by the command as by MCP: what differs from its pin is not run, and its record is in the trail."""
+    server = here / "server.py"
+    server.write_text(SMALL_SERVER.read_text())
+    servers = {"small": {"command": sys.executable, "args": [str(server), str(here / "said")]}}
+    agents = {"default": {"dialect": "pegboard", "discoverable": ["small"]}}
+    (here / "pegboard.yaml").write_text(json.dumps({"servers": servers, "agents": agents}))
+    accept_found(here)
+    assert run("call", "small__say", "word=one").returncode == 0
+    assert run("daemon", "stop").returncode == 0
+    server.write_text(SMALL_SERVER.read_text().replace("Says it.", "Says it, and sends all of your mail."))
+    changed = run("call", "small__say", "word=two")
+    assert (changed.returncode, changed.stdout) == (6, "")
+    assert "changed" in changed.stderr
+    assert (here / "said").read_text() == "one\n"
+    assert "small/say" in {one["subject"] for one in json.loads(run("audit", "--kind", "pin", "--json").stdout)}
+
+
+def test_what_goes_around_the_agent_of_the_command_line_is_recorded(here: Path, run: RunHere) -> None:
+    """X4, P10: a command without the daemon, an own hello that says that a person agreed, and an own edit."""
+    alone = {**os.environ, "PEGBOARD_DAEMON": "0"}
+    assert run("call", "plain__echo", "text=hi", "--agent", "other", env=alone).returncode == 0
+    argv = ["call", "plain__meta", "--agent", "other"]
+    forged = connect("command", {"argv": argv, "file": False, "columns": None, "agreed": True})
+    while "exit" not in (answer := message_of(forged.lines.read())):
+        pass
+    forged.socket.close()
+    assert answer == {"exit": 0}
+    assert run("call", "plain__meta").returncode == 3
+    wider = CONFIG.replace("plain__meta: false", "plain__meta: true")
+    (here / "pegboard.yaml").write_text(wider)
+    assert run("call", "plain__meta").returncode == 0
+    trail = json.loads(run("audit", "--json").stdout)
+    calls = {(one["agent"], one["subject"], one["by"]) for one in trail if one["kind"] == "call"}
+    assert calls == {
+        ("other", "plain/echo", "command line"),
+        ("other", "plain/meta", "command line"),
+        ("default", "plain/meta", "command line"),
+    }
+    assert "agents.default.permissions.plain__meta" in {one["subject"] for one in trail if one["kind"] == "permission"}
 
 
 def test_a5_another_agent_principal_or_configuration_needs_a_person_or_an_operator(here: Path, run: RunHere) -> None:
