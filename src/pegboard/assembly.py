@@ -501,14 +501,18 @@ class Pegboard(Board):
             await self.take_edits()
 
     async def take_edits(self) -> None:
-        """Reload where a file or folder that the configuration was read from has changed since the last look."""
-        now, accepted = self._stamps(), await self._accepted_elsewhere()
-        if now != self._seen or accepted:
-            self._seen = now
-            try:
-                await self.reload()
-            except ConfigError as error:
-                log.warning("the edited configuration is refused: %s", error)
+        """Reload where a file or folder that the configuration was read from has changed since the last look.
+
+        Where an edit is taken already, this returns once it counts.
+        """
+        async with self._reloading:
+            now, accepted = self._stamps(), await self._accepted_elsewhere()
+            if now != self._seen or accepted:
+                self._seen = now
+                try:
+                    await self._reload()
+                except ConfigError as error:
+                    log.warning("the edited configuration is refused: %s", error)
 
     def _stamps(self) -> tuple[tuple[str, int, int], ...]:
         watched = self._accepted.watched if self._accepted is not None else ()
