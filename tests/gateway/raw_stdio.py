@@ -100,10 +100,17 @@ class RawServer:
 
 
 class RawClient:
-    """A client of one era; ``notes`` are the methods of the notifications that it received."""
+    """A client of one era.
+
+    ``notes`` are the methods of the notifications that it received, ``notifications`` they themselves; ``says`` is what
+    it answers to requests, by method, and ``asked`` what they were.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process, era: str) -> None:
         self.notes: list[str] = []
+        self.notifications: list[Message] = []
+        self.says: dict[str, Message] = {}
+        self.asked: list[Message] = []
         self._process = process
         self._era = era
         self._numbers = itertools.count(1)
@@ -168,13 +175,23 @@ class RawClient:
         """Return how often it was notified that its list of tools has changed."""
         return self.notes.count(CHANGED)
 
+    async def send_answer(self, number: int | str, result: Message) -> None:
+        """Answer a request."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n")
+        await self._process.stdin.drain()
+
     async def read(self) -> None:
         """Take every line, until there are no more."""
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             message = json.loads(line)
-            if "method" in message:
+            if "method" in message and "id" in message:
+                self.asked.append(message)
+                await self.send_answer(message["id"], self.says[message["method"]])
+            elif "method" in message:
                 self.notes.append(message["method"])
+                self.notifications.append(message)
             elif (coming := self._answers.pop(message["id"], None)) is not None:
                 coming.set_result(message)
 
@@ -198,4 +215,5 @@ async def raw_client(config: Path, era: str, *options: str) -> AsyncIterator[Raw
         if process.returncode is None:
             process.kill()
         await reading
-        assert b"Traceback" not in await errors
+        said = await errors
+        assert b"Traceback" not in said, said.decode()

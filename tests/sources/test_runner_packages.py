@@ -214,12 +214,16 @@ async def test_a_private_registry_is_asked_with_the_token_of_its_user_which_the_
     assert [file for file in found if published.token.encode() in file.read_bytes()] == []
 
 
-def committed(folder: Path) -> str:
-    """Make a repository out of a folder, and return its commit."""
-    author = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
+def repository_of_built(folder: Path) -> tuple[Path, str]:
+    """Return a repository of a package that has to be built, and its one commit."""
+    with tarfile.open(folder / "wheels" / "built-1.0.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    repository = folder / "built-1.0"
+    git = ("git", "-C", str(repository), "-c", "user.name=ada", "-c", "user.email=ada@example.com")
     for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
-        subprocess.run(["git", "-C", str(folder), *author, *words], check=True)
-    return subprocess.check_output(["git", "-C", str(folder), "rev-parse", "HEAD"], text=True).strip()
+        subprocess.run([*git, *words], check=True)
+    ran = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return repository, ran.stdout.strip()
 
 
 @pytest.mark.parametrize("commit", ["pinned", "branch"])
@@ -228,11 +232,7 @@ async def test_a_package_of_a_repository_is_built_where_scripts_says_so(
     server: Server, tmp_path: Path, runner: tuple[str, ...], commit: str
 ) -> None:
     "A7: a commit is a version; a branch is resolved when it is named, and never at a start."
-    wheels = tmp_path / "wheels"
-    with tarfile.open(wheels / "built-1.0.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    repository = tmp_path / "built-1.0"
-    head = committed(repository)
+    repository, head = repository_of_built(tmp_path)
     address = f"git+file://{repository}@{head if commit == 'pinned' else 'main'}"
     resolves = commit == "branch"
     if resolves:

@@ -126,7 +126,11 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def warnings_to(printer: Printer) -> Generator[None]:
-    """Print the warnings of the library while the context lasts."""
+    """Print the warnings of the library while the context lasts, and of others their errors alone."""
+    from pegboard.gateway.process.setup import OF_LIBRARIES
+
+    for name in OF_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.ERROR)
     logger, notes = logging.getLogger("pegboard"), _Notes(printer)
     logger.addHandler(notes)
     propagated, logger.propagate = logger.propagate, False

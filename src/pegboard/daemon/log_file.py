@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from pegboard.daemon.open_board import CLIENT, open_board
-from pegboard.gateway.process.setup import printable
+from pegboard.gateway.process.setup import OF_LIBRARIES, printable
 
 LARGEST: Final = 1024 * 1024
 """How large the file may be before it becomes the older one, in bytes."""
@@ -49,8 +49,8 @@ class _LogFile(logging.Handler):
 def follow(path: str) -> None:
     """Write what the daemon logs to a file, which standard error is already where a client started it."""
     handler = _LogFile(path)
-    for name, level in (("pegboard", logging.INFO), ("mcp", logging.ERROR), ("asyncio", logging.ERROR)):
+    for name in ("pegboard", *OF_LIBRARIES):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
-        logger.setLevel(level)
+        logger.setLevel(logging.INFO if name == "pegboard" else logging.ERROR)
         logger.propagate = False

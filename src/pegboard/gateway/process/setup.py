@@ -55,7 +55,8 @@ def allow_more_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-_LOGGERS = ("mcp", "uvicorn", "asyncio")
+OF_LIBRARIES = ("mcp", "client", "uvicorn", "asyncio")
+"""The loggers of which only errors are of use; the SDK's sessions log under the second name."""
 
 
 class _Plain(logging.Formatter):
@@ -93,7 +94,7 @@ def quiet(masker: Masker) -> None:
     """Let only errors through, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Plain(masker))
-    for name in _LOGGERS:
+    for name in OF_LIBRARIES:
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(logging.ERROR)
