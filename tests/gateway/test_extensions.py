@@ -1,11 +1,14 @@
 """Skills, tasks and extensions of others: what a server has of them reaches its clients, and theirs reaches it (G7)."""
 
+import asyncio
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 import pytest
@@ -274,6 +277,94 @@ async def test_two_users_of_one_connection_have_their_own_tasks(tmp_path: Path, 
             listed = (await ada.ask("tasks/list"))["result"]["tasks"]
             assert [task["taskId"] for task in listed] == ids[:1]
         assert (await bob.ask("tasks/get", taskId=ids[1]))["result"]["status"] == "working"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_id_of_a_task_opens_no_task_that_another_began_after_a_restart(tmp_path: Path, era: str) -> None:
+    """G7, G9: a server that has started again counts from one, and the ids of before are still known to clients."""
+    tokens = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
+    config = configured(tmp_path, {"docs": entry(server(era), shared=True)}, tokens=tokens)
+    ids: list[str] = []
+    for token in (BOB, ADA):
+        async with gateway(config) as running, httpx2.AsyncClient(timeout=60) as http:
+            person, bob = Over(http, running.url, era, token), Over(http, running.url, era, BOB)
+            for one in (person, bob):
+                await one.open()
+                await one.ask("tools/call", name="load_tools", arguments={"names": ["docs"]})
+            ids.append(await person.begin_task("docs__report"))
+            assert (await person.ask("tasks/get", taskId=ids[-1]))["result"]["status"] == "working"
+            if token == ADA:
+                assert ids[0].partition("#")[0] == ids[1].partition("#")[0]
+                for method in ("tasks/get", "tasks/cancel"):
+                    assert (await bob.ask(method, taskId=ids[0]))["error"]["code"] == -32602
+
+
+class Remote(BaseHTTPRequestHandler):
+    """A server of the handshake era over HTTP, which outlives the gateway; each call of its tool is a task."""
+
+    tasks: ClassVar[dict[str, Message]] = {}
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        params = message.get("params", {})
+        match message.get("method"):
+            case "initialize":
+                can = {"tools": {}, "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}
+                about = {"serverInfo": {"name": "far", "version": "1"}, "capabilities": can}
+                result: Message = {"protocolVersion": "2025-11-25", **about}
+            case "tools/list":
+                tool = {"name": "report", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
+                result = {"tools": [tool]}
+            case "tools/call":
+                number = f"t-{len(self.tasks) + 1}"
+                since = "2025-11-25T10:30:00Z"
+                state = {"taskId": number, "status": "working", "createdAt": since, "lastUpdatedAt": since, "ttl": None}
+                result = {"task": self.tasks.setdefault(number, state)}
+            case "tasks/get" if params["taskId"] in self.tasks:
+                result = self.tasks[params["taskId"]]
+            case "tasks/list":
+                result = {"tasks": list(self.tasks.values())}
+            case _:
+                self._answer(202 if "id" not in message else 400, b"")
+                return
+        self._answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+    def do_GET(self) -> None:
+        self._answer(405, b"")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        """Write nothing."""
+
+
+async def test_a_task_of_a_far_server_is_its_users_over_a_restart(tmp_path: Path) -> None:
+    """G7, G9: by its id, which nobody else can use."""
+    tokens = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as far:
+        thread = threading.Thread(target=far.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{far.server_port}/mcp"
+            config = configured(tmp_path, {"far": {"url": url, "shared": True}}, tokens=tokens)
+            number = ""
+            for _ in range(2):
+                async with gateway(config) as running, httpx2.AsyncClient(timeout=60) as http:
+                    ada, bob = [Over(http, running.url, "legacy", token) for token in (ADA, BOB)]
+                    for one in (ada, bob):
+                        await one.open()
+                        await one.ask("tools/call", name="load_tools", arguments={"names": ["far"]})
+                    number = number or await ada.begin_task("far__report")
+                    assert (await ada.ask("tasks/get", taskId=number))["result"]["status"] == "working"
+                    assert (await bob.ask("tasks/get", taskId=number))["error"]["code"] == -32602
+        finally:
+            far.shutdown()
+            await asyncio.to_thread(thread.join)
 
 
 class Over:

@@ -24,12 +24,13 @@ class TaskNames:
     """The way from the id of a task at its server to the one that its client is given, and back.
 
     The id of a principal with a token has a mark that nobody else's request can have: a server that several of them
-    share knows the tasks of all. It counts at every replica.
+    share knows the tasks of all. It counts at every replica and after a restart, unless somebody else has begun a task of
+    that id since: a server that has started again may count from one.
     """
 
     def __init__(self, seal: StateSeal) -> None:
         self._seal = seal
-        self._begun: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._begun: OrderedDict[str, str] = OrderedDict()  # by id at the server, whose it is
 
     def shown(self, number: str, principal: str) -> str:
         """Return the id for a principal."""
@@ -40,7 +41,8 @@ class TaskNames:
         if principal == LOCAL:
             return shown
         number = shown.rpartition(_MARK)[0]
-        return number if number and self.shown(number, principal) == shown else None
+        is_theirs = self._begun.get(number, principal) == principal and self.shown(number, principal) == shown
+        return number if number and is_theirs else None
 
     def begun(self, result: Mapping[str, Any], principal: str, connection: Connection | None) -> dict[str, Any]:
         """Return the result of a call that is a task, with the id for its client, which is notified of it from now on.
@@ -49,7 +51,8 @@ class TaskNames:
         """
 
         def shown(number: str) -> str:
-            self._begun[principal, number] = None
+            self._begun[number] = principal
+            self._begun.move_to_end(number)
             while len(self._begun) > _MOST:
                 self._begun.popitem(last=False)
             known = self.shown(number, principal)
@@ -67,4 +70,4 @@ class TaskNames:
         return with_task_ids(result, lambda number: self.shown(number, principal))
 
     def _is_own(self, task: object, principal: str) -> bool:
-        return isinstance(task, Mapping) and (principal, str(task.get("taskId"))) in self._begun
+        return isinstance(task, Mapping) and self._begun.get(str(task.get("taskId"))) == principal
