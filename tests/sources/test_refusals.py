@@ -15,6 +15,7 @@ from mcp_helpers import SERVERS, call, text
 from pegboard.core.access.named_paths import OwnPaths, folded
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import Confinement, PythonSpec, ServerSpec
+from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, RefusedAccess
 from pegboard.sources.confinement import ConfinementPolicy, RefusalReader
 from pegboard.sources.mcp import McpSource
@@ -193,6 +194,62 @@ def _refused_read(path: Path) -> str:
 
 def _line(own: Path, more: Path) -> str:
     return f"`confine: {{write: [{own}, {more}]}}`"
+
+
+STARTS = {
+    "answers an error": """
+import json
+try:
+    {refused}
+except OSError as error:
+    answer = {{"code": -32603, "message": str(error)}}
+for line in sys.stdin:
+    if "id" in (asked := json.loads(line)):
+        print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "error": answer}}), flush=True)
+""",
+    "ends": "{refused}",
+    "ends with a code, having said it": """
+try:
+    {refused}
+except OSError as error:
+    print(f"cannot start: {{error}}", file=sys.stderr, flush=True)
+    sys.exit(3)
+""",
+    "never answers": """
+import time
+try:
+    {refused}
+except OSError as error:
+    print(error, file=sys.stderr, flush=True)
+    time.sleep(600)
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+@pytest.mark.parametrize("how", STARTS)
+async def test_a_server_that_cannot_start_confined_says_what_would_allow_it(
+    outside: Path, tmp_path: Path, how: str
+) -> None:
+    """A7: whichever way it fails, and not what helps where it is not confined."""
+    code = f"import sys\n{STARTS[how].format(refused=_refused_read(outside / 'new'))}"
+    spec = ServerSpec(
+        name="needing",
+        command=sys.executable,
+        args=("-c", code),
+        confine=Confinement(folder=str(tmp_path)),
+        start=5.0,
+    )
+    source = McpSource()
+    try:
+        with pytest.raises(ToolUnavailableError) as caught:
+            await source.describe(spec, {})
+    finally:
+        await source.aclose()
+    assert "Server 'needing' is confined, and it" in caught.value.hint
+    assert str(outside / "new") in caught.value.hint
+    assert _line(tmp_path, outside) in caught.value.hint
+    assert "See the server's command" not in caught.value.hint
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")

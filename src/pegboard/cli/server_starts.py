@@ -190,8 +190,9 @@ class _Starter:
 def _difference(by_client: _StartAnswer, behind: _StartAnswer, title: str) -> str:
     """Return why a server that comes up with its client is not moved, or nothing."""
     if behind.fault:
-        cause = "If it needs a variable of your environment, name it under its `env`."
-        return f"it comes up as {title} starts it, and not through Pegboard: {behind.fault} {cause}"
+        refused = "is confined, and" in behind.fault  # then it says what would allow what it needs
+        cause = "" if refused else " If it needs a variable of your environment, name it under its `env`."
+        return f"it comes up as {title} starts it, and not through Pegboard: {behind.fault}{cause}"
     if by_client.wants_login != behind.wants_login:
         who = title if by_client.wants_login else "Pegboard"
         return f"it wants a login of {who} alone"

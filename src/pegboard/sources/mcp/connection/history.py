@@ -13,6 +13,7 @@ from pegboard import ports
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NeedsLoginError, ToolUnavailableError
+from pegboard.sources.confinement import refusal_lines
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import detached_context
 
@@ -26,6 +27,8 @@ MOST_LINES: Final = 200
 MOST_BYTES: Final = 64 * 1024
 MOST_REFUSED: Final = 20
 """Of what the processes of a connection were refused."""
+_SAID_REFUSALS: Final = 3
+"""How many of them are said where a server cannot be started."""
 _LONGEST: Final = 1000
 """Characters of a line that are kept."""
 _STDERR_LINES: Final = 5
@@ -41,7 +44,7 @@ class Fault:
     ``reason`` is a clause ("it exited with code 3"), ``printed`` what the server printed at last. ``scopes`` is what a
     login has to allow, where that is why; empty is what the issuer gives, None where no login is missing.
     ``status`` is that of HTTP by which its first requests were refused, 0 where they were not; ``timed_out``: it took
-    longer than a start may.
+    longer than a start may. ``refused`` is what its process was refused that is confined.
     """
 
     reason: str
@@ -50,6 +53,7 @@ class Fault:
     scopes: tuple[str, ...] | None = None
     status: int = 0
     timed_out: bool = False
+    refused: tuple[RefusedAccess, ...] = ()
 
     @property
     def text(self) -> str:
@@ -63,7 +67,8 @@ class Fault:
             if spec.noun == "server" and spec.url is None
             else f"`{spec.section}`"
         )
-        hint = self.hint or f"See {place}."
+        lines = " ".join(refusal_lines(spec.label, self.refused[:_SAID_REFUSALS]))
+        hint = " ".join(filter(None, (self.hint, lines))) or f"See {place}."
         if again_in is not None:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."
         where = f" at {_without_secrets(spec.url)}" if spec.url else ""
@@ -84,7 +89,8 @@ def fault_of(live: OpenConnection, reason: str, hint: str, mask: Callable[[str],
         printed.append("its last lines on standard error: " + " | ".join(lines))
     if live.invalid_lines and not live.any_message:
         printed.append(f"it printed what is not MCP: {live.invalid_lines[0]!r}")
-    return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)))
+    live.read_refusals(mask(reason))
+    return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)), refused=tuple(live.refused))
 
 
 def _without_secrets(url: str) -> str:

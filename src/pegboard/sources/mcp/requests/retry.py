@@ -14,7 +14,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext, OtherDefinitionError
-from pegboard.sources.confinement import with_refusals
+from pegboard.sources.confinement import refusal_lines, with_refusals
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
 from pegboard.sources.mcp.connection.history import Fault
@@ -158,8 +158,9 @@ def _failure(
         connection.history.forget_failures()
         if live.http_session and ends_session(error.message):
             return GoneError(f"it answered: {one_line(error.message)}", _answered(), dead=True)
-    connection.read_refusals(error.message)
+    found = connection.read_refusals(error.message)
     refused = _refused(spec, connection.mask, what, error, is_call=is_call)
+    refused.hint = refused.hint or " ".join(refusal_lines(spec.label, found))
     if (scopes := wanted_scopes(error)) is not None:
         return NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
     if isinstance(refused, ToolUnavailableError):

@@ -33,6 +33,7 @@ log = logging.getLogger("pegboard.sources.mcp")
 
 _STDERR_LINE = 500
 _STDERR_LINES = 40
+_REFUSED = 20
 _INVALID_LINE = 200
 _INVALID_LINES = 3
 _NAME, _REASON = 200, 300
@@ -115,7 +116,8 @@ class OpenConnection:
       ``reached_by`` is what was learnt of how it is reached.
     - ``set_aside`` are results that the SDK's reader would refuse, by the ids of their requests.
     - ``login`` is what its requests over HTTP show, where the server may want a login.
-    - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
+    - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that, and
+      ``refused`` has the first of it.
     """
 
     client: Client
@@ -170,6 +172,7 @@ class OpenConnection:
         self.login: ShownLogin | None = None
         self.refusals: RefusalReader | None = None
         self.note_refused: Callable[[Iterable[RefusedAccess]], object] = _ignore
+        self.refused: dict[RefusedAccess, None] = {}
         self._keep = keep
         self._report_invalid = report_invalid
 
@@ -270,6 +273,8 @@ class OpenConnection:
         if self.refusals is None:
             return ()
         found = tuple(self.refusals.read(text, printed=printed))
+        if len(self.refused) < _REFUSED:
+            self.refused |= dict.fromkeys(found)
         self.note_refused(found)
         return found
 
