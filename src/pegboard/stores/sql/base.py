@@ -158,19 +158,21 @@ class PendingWrites:
             self.has_rows = False
             return
         last = self._taken + math.ceil(pending / MOST_AT_ONCE)
-        async with self._writing:
-            try:
-                if self._batch is not None and self._db.answers_get_lost:
-                    rows = await self._db.rows(_STORED, self._writer)
-                    if rows and rows[0][0] >= self._batch.number:
-                        self._is_stored(self._batch)
-                while self._stored < last and (batch := self._batch or self._next()) is not None:
-                    self._batch = batch
-                    await self._db.write(partial(self._put, batch, ()))
-                    self._is_stored(batch)
-            except BaseException:
-                self._try_again()
-                raise
+        await self._writing.acquire()
+        try:
+            if self._batch is not None and self._db.answers_get_lost:
+                rows = await self._db.rows(_STORED, self._writer)
+                if rows and rows[0][0] >= self._batch.number:
+                    self._is_stored(self._batch)
+            while self._stored < last and (batch := self._batch or self._next()) is not None:
+                self._batch = batch
+                await self._db.write(partial(self._put, batch, ()))
+                self._is_stored(batch)
+        except BaseException:
+            self._try_again()
+            raise
+        finally:
+            self._writing.release()
 
     async def finish(self) -> None:
         """End the flush that runs and write what is pending; what cannot be written is not tried again."""
@@ -192,12 +194,13 @@ class PendingWrites:
         self._backoff.reset()
 
     def _next(self) -> _Batch | None:
-        if self.before_batch and any(kind.rows for kind in self.kinds):
-            for call in self.before_batch:
-                call()
         kinds = [kind for kind in self.kinds if kind.rows]
         if not kinds:
             return None
+        if self.before_batch:
+            for call in self.before_batch:
+                call()
+            kinds = [kind for kind in self.kinds if kind.rows]
         self._taken += 1
         return _Batch(self._taken, [(kind, kind.take(MOST_AT_ONCE)) for kind in kinds])
 

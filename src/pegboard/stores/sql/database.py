@@ -267,6 +267,17 @@ def insert(
     return f"{sql} ON CONFLICT ({', '.join(key)}) DO {f'UPDATE SET {changes}' if rest else 'NOTHING'}"
 
 
+def insert_many(sql: str, rows: int) -> str:
+    """Return the statement that inserts so many rows of that which inserts one.
+
+    >>> insert_many("INSERT INTO main.lease (name, holder) VALUES (?, ?) ON CONFLICT DO NOTHING", 2)
+    'INSERT INTO main.lease (name, holder) VALUES (?, ?), (?, ?) ON CONFLICT DO NOTHING'
+    """
+    before, values, after = sql.partition(" VALUES ")
+    end = after.find("?)") + 2 if "(SELECT" not in after else len(after)
+    return f"{before}{values}{', '.join([after[:end]] * rows)}{after[end:]}"
+
+
 def where(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
     """Return the WHERE of a query and its values, of conditions by their SQL; those of a value None are left out.
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.address import address_of
-from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
+from pegboard.stores.sql.database import Row, Transaction, escaped_row, insert_many, not_open, unescaped_rows
 from pegboard.stores.sql.notifications import CommittedChanges, Notifications, PostgresConnection, Statement
 from pegboard.stores.sql.refusals import (
     explained,
@@ -162,10 +162,7 @@ class PostgresTransaction:
 
 def with_rows(sql: str, rows: Sequence[Sequence[Any]]) -> Statement | None:
     """Return an insert of one row as one of many; None for no rows."""
-    before, values, after = sql.partition(" VALUES ")
-    end = after.find("?)") + 2 if "(SELECT" not in after else len(after)
-    text = f"{before}{values}{', '.join([after[:end]] * len(rows))}{after[end:]}"
-    return (text, [value for row in rows for value in row]) if rows else None
+    return (insert_many(sql, len(rows)), [value for row in rows for value in row]) if rows else None
 
 
 class PostgresDatabase:

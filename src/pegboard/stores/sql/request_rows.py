@@ -166,8 +166,13 @@ class PendingRecords:
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
         """Remove some old records where it is time to."""
-        decisions = len(taken) - sum([call for _, _, call in taken])
-        self.old.written(decisions, sum([len(details.text) for _, details, _ in taken]))
+        decisions = details = 0
+        for _, one, call in taken:
+            if not call:
+                decisions += 1
+            if one.text:
+                details += len(one.text)
+        self.old.written(decisions, details)
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
@@ -181,8 +186,12 @@ class PendingRecords:
             await transaction.many(ADD_NAMES, [(key, *row) for row, key in names.items()])
             await transaction.many(ADD, rows)
             return
-        sessions, names = self._numbers.known((others, self.old.names_removed))
+        state = others, self.old.names_removed
+        sessions, names = self._numbers.found if state == self._numbers.state else self._numbers.forget(state)
         try:
+            if len(taken) == 1:
+                await transaction.run(ADD_NUMBERED, *request_row(*taken[0], sessions, names))
+                return
             rows = [request_row(*one, sessions, names) for one in taken]
         except KeyError:  # then each is looked for once, not for each of its records
             sessions = await _found(
@@ -196,24 +205,29 @@ class PendingRecords:
 
 
 class _KnownNumbers:
-    """The numbers of names that are stored, as long as no other process has written and none was removed."""
+    """The numbers of names that are stored, as long as no other process has written and none was removed.
+
+    ``found`` are those of sessions and of names that are known in a ``state`` of the file.
+    """
+
+    __slots__ = ("found", "state")
 
     def __init__(self) -> None:
-        self._state: object = None
-        self._sessions: dict[Names, int] = {}
-        self._names: dict[Names, int] = {}
+        self.forget(None)
 
-    def known(self, state: object) -> tuple[dict[Names, int], dict[Names, int]]:
-        """Return the numbers of sessions and of names that are known in a state of the file."""
-        if state != self._state or len(self._sessions) > _MOST_NUMBERS or len(self._names) > _MOST_NUMBERS:
-            self._state, self._sessions, self._names = state, {}, {}
-        return self._sessions, self._names
+    def forget(self, state: object) -> tuple[dict[Names, int], dict[Names, int]]:
+        """Begin with no numbers, in another state."""
+        self.state = state
+        self.found: tuple[dict[Names, int], dict[Names, int]] = {}, {}
+        return self.found
 
 
 async def _found(
     transaction: Transaction, table: str, add: str, wanted: Collection[Names], known: dict[Names, int]
 ) -> Mapping[Names, int]:
     """Return the numbers of rows of names; those that are missing are added, and not known before that is committed."""
+    if len(known) > _MOST_NUMBERS:
+        known.clear()
     missing = {names_key(*row): row for row in wanted if row not in known}
     if not missing:
         return known
