@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlite_samples import ENTRY, KEY, in_file
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError, StoreSchemaError
+from pegboard.ports import CallDetails
 from pegboard.stores.sql import SqliteStore
 from pegboard.stores.sql.schema import VERSION
 
@@ -303,3 +305,21 @@ async def test_a_place_without_permission_is_refused_with_the_reason() -> None:
     for line, path in zip(lines, paths, strict=True):
         assert line.startswith(f"StoreError {path} cannot be ")
     assert all("permission denied" in line for line in lines[:3])
+
+
+@pytest.mark.parametrize("remover", ["the same store", "another store"])
+async def test_a_record_has_its_names_although_they_were_removed_meanwhile(tmp_path: Path, remover: str) -> None:
+    """S2, X4: the numbers of names that a store has read may be gone by the next record."""
+    past = datetime.now(UTC) - timedelta(days=3)
+    store, other = SqliteStore(tmp_path / "pegboard.db"), SqliteStore(tmp_path / "pegboard.db")
+    await store.open()
+    await other.open()
+    for _ in range(2):
+        store.record_later(ENTRY._replace(kind="call", at=past), CallDetails(days=1))
+        await store.entries()
+    await (store if remover == "the same store" else other).remove_old()
+    assert await other.entries() == []
+    store.record_later(ENTRY._replace(kind="call"), CallDetails(days=1))
+    assert await store.entries() == [ENTRY._replace(kind="call")]
+    await store.aclose()
+    await other.aclose()
