@@ -1,6 +1,7 @@
-"""Hammer one store with many sessions and a few shared counters; report what was done as one JSON line.
+"""Hammer stores with many sessions and a few shared counters; report what was done to each as one JSON line.
 
-Usage: contention_writer.py PATH NAME SECONDS SESSIONS.
+Usage: contention_writer.py NAME SECONDS SESSIONS. It says ``ready``, then the path of each store is a line of its
+input, so that several of these begin at once.
 """
 
 import asyncio
@@ -55,5 +56,7 @@ async def hammer(path: Path, name: str, seconds: float, sessions: int) -> dict[s
 
 
 if __name__ == "__main__":
-    _, path, name, seconds, sessions = sys.argv
-    print(json.dumps(asyncio.run(hammer(Path(path), name, float(seconds), int(sessions)))))
+    _, name, seconds, sessions = sys.argv
+    print("ready", flush=True)
+    for path in sys.stdin:
+        print(json.dumps(asyncio.run(hammer(Path(path.strip()), name, float(seconds), int(sessions)))), flush=True)

@@ -7,6 +7,9 @@ import asyncio
 import json
 import os
 import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -30,16 +33,39 @@ class Report(TypedDict):
     slowest: float
 
 
-async def hammered(path: Path, name: str, seconds: float, sessions: int) -> Report:
-    """Return what one process says that it wrote; it must end well and without a word of complaint."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(WRITER), str(path), name, str(seconds), str(sessions),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, errors = await process.communicate()
-    assert errors.decode() == ""
-    assert process.returncode == 0
-    return json.loads(out)
+@asynccontextmanager
+async def writers(names: Iterable[str], seconds: float, sessions: int) -> AsyncGenerator[list[Process]]:
+    """Return processes that are ready to write; each must end well and without a word of complaint."""
+    started = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, str(WRITER), name, str(seconds), str(sessions), stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+        for name in names
+    ]
+    try:
+        assert [await line_of(one) for one in started] == [b"ready\n"] * len(started)
+        yield started
+        for one in started:
+            assert await one.communicate(b"") == (b"", b"")  # which ends its input
+            assert one.returncode == 0
+    finally:
+        for one in started:
+            if one.returncode is None:
+                one.kill()
+                await one.wait()
+
+
+async def line_of(process: Process) -> bytes:
+    assert process.stdout is not None
+    return await process.stdout.readline()
+
+
+async def hammered(path: Path, processes: Iterable[Process]) -> list[Report]:
+    """Let all processes write one file at once, and return what each says that it wrote."""
+    for one in processes:
+        assert one.stdin is not None
+        one.stdin.write(f"{path}\n".encode())
+    return [json.loads(line) for line in await asyncio.gather(*map(line_of, processes))]
 
 
 async def number_in(store: SqliteStore, key: SessionKey) -> int:
@@ -52,7 +78,8 @@ async def test_four_processes_with_fifty_sessions_each_lose_no_update(tmp_path: 
     """S2: two concurrent loads both survive, whoever makes them; the file does not exist before."""
     path = tmp_path / "new" / "pegboard.db"
     names = ["a", "b", "c", "d"]
-    reports = await asyncio.gather(*(hammered(path, name, SECONDS, 50) for name in names))
+    async with writers(names, SECONDS, 50) as processes:
+        reports = await hammered(path, processes)
 
     store = SqliteStore(path)
     await store.open()
@@ -72,11 +99,12 @@ async def test_four_processes_with_fifty_sessions_each_lose_no_update(tmp_path: 
 
 async def test_processes_that_open_and_close_a_new_file_at_once_all_succeed(tmp_path: Path) -> None:
     """S2: making tables, switching to the log and the last one's clean-up meet without an error."""
-    for attempt in range(5):
-        path = tmp_path / f"{attempt}.db"
-        reports = await asyncio.gather(*(hammered(path, str(number), 0.01, 2) for number in range(6)))
-        store = SqliteStore(path)
-        await store.open()
-        total = sum([await number_in(store, key) for key in SHARED])
-        await store.aclose()
-        assert total == sum(sum(report["shared"]) for report in reports)
+    async with writers(map(str, range(6)), 0.01, 2) as processes:
+        for attempt in range(5):
+            path = tmp_path / f"{attempt}.db"
+            reports = await hammered(path, processes)
+            store = SqliteStore(path)
+            await store.open()
+            total = sum([await number_in(store, key) for key in SHARED])
+            await store.aclose()
+            assert total == sum(sum(report["shared"]) for report in reports)
