@@ -5,6 +5,7 @@ Run it with `python examples/two_eras.py`, with `pip install 'pegboard[agno]' pa
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -26,7 +27,9 @@ CHART = {"data": {"north": 3, "south": 5}, "title": "Sold", "filename": "sold.pn
 
 async def talk(folder: Path, era: str) -> None:
     serve = ["-m", "pegboard", "serve", "--stdio", "--config", "data-agents.yaml", "--agent", "researcher"]
-    server = StdioServerParameters(command=sys.executable, args=[*serve, "--session", era], cwd=folder)
+    server = StdioServerParameters(
+        command=sys.executable, args=[*serve, "--session", era], cwd=folder, env=dict(os.environ)
+    )
     async with Client(server, mode=era) as client:
 
         async def call(name: str, /, **arguments: Any) -> str:

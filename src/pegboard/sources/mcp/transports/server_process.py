@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _INHERITED = (
     "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+    "PEGBOARD_DAEMON",  # where it is switched off, a server that is a gateway itself starts none, either
 )  # fmt: skip
 # Of a server that is not confined besides: the ways to the network, to the desktop and to agents of this user.
 _WAYS = (
