@@ -19,12 +19,13 @@ from pegboard import __version__
 from pegboard.config.client_files.known import CLIENTS
 
 ROOT = Path(__file__).resolve().parent.parent
+FRAMEWORKS = ("pydantic-ai", "agno", "langchain", "openai-agents", "plain-loops")
 MENU = {
     "Begin": ["docs/tutorial", "docs/costs", "docs/why-not-just", "docs/coming-from", "examples/README"],
     "Clients": [f"docs/clients/{name}" for name in CLIENTS],
+    "Frameworks": ["docs/frameworks", *(f"docs/frameworks/{name}" for name in FRAMEWORKS)],
     "Use": [
         "docs/library",
-        "docs/frameworks",
         "docs/configuration",
         "docs/gateway",
         "docs/approvals",

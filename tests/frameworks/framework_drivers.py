@@ -121,7 +121,7 @@ class Driver(Protocol):
         name: what the test calls it.
         tools_change: at the next call of the model, or at the next run only.
         form: what its real client speaks to a provider.
-        cannot: what the framework has no place for, each with the reason; `docs/frameworks.md` says the same.
+        cannot: what the framework has no place for, each with the reason; its page in `docs/frameworks/` says the same.
     """
 
     @property
