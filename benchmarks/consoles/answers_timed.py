@@ -26,8 +26,8 @@ PAGES = {
     "now, 90 days": "/console?period=quarter",
     "now, what needs somebody": "/console/overview/attention",
     "now, curves": "/console/overview/usage",
-    "now, newest": "/console/overview/ticker",
-    "agents": "/console/agents",
+    "now, newest": "/console/overview/live",
+    "agents": "/console/access",
     "switches": f"/console/agent?agent={FULL}",
     "switches, searched": f"/console/agent?agent={FULL}&q=list",
     "switches, tools of a plugin": f"/console/agent/members?agent={FULL}&kind=plugin&name=s3",
@@ -36,11 +36,11 @@ PAGES = {
     "session": f"/console/session?{OF_A_SESSION}",
     "timeline": f"/console/session/timeline?{OF_A_SESSION}",
     "what the model sees": f"/console/session/sent?{OF_A_SESSION}",
-    "explain, every agent": "/console/explain?q=send+a+message",
-    "explain, one agent": f"/console/explain?agent={FULL}&q=send+a+message",
-    "explain, a tool": f"/console/explain?agent={KITS}&tool=plugin:s3",
+    "tools, searched": "/console/tools?q=send+a+message",
+    "tools, as an agent": f"/console/tools?agent={FULL}&q=send+a+message",
+    "why, a plugin": f"/console/why?agent={KITS}&tool=plugin:s3",
     "found": "/console/find?q=send+a+message",
-    "matrix": "/console/access",
+    "matrix": "/console/access/matrix",
     "matrix, a switch": "/console/access/set?kind=switch&name=toolkit:kit-s3&value=off",
     "edit": "/console/edit",
     "edit, an agent": f"/console/edit/form?section=agents&name={FULL}",
@@ -104,7 +104,7 @@ async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> dict[str,
     found["JSON"] = await _each(gateway, visitor, JSON, rounds)
     texts = [query.text for query in requests(max(rounds // 2, 3))]
     found["keystrokes"] = [
-        await _typed(gateway, visitor, f"page, {who}", f"/console/explain?agent={agent}&q=", texts)
+        await _typed(gateway, visitor, f"page, {who}", f"/console/tools?agent={agent}&q=", texts)
         for who, agent in (("every agent", ""), ("one that may use all", FULL), ("one with toolkits", KITS))
     ]
     found["keystrokes"].append(

@@ -43,7 +43,7 @@ class Visitor:
         began = time.perf_counter()
         _, headers, _ = await self._wire.send("GET", f"/console/sign-in?code={code}", b"", {})
         self.cookie = headers["set-cookie"].partition(";")[0]
-        _, page = await self.get("/console/agents")
+        _, page = await self.get("/console/access")
         taken = time.perf_counter() - began
         found = CSRF.search(page.decode())
         assert found is not None

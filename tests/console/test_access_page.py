@@ -38,7 +38,7 @@ def list_messages() -> str:
     """List the newest messages."""
     return "none"
 '''
-MATRIX = "/console/access"
+MATRIX = "/console/access/matrix"
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
         before = (await console.board.services.store.stored_permissions()).switches
         await console.sign_in(page)
         await page.get_by_role("link", name="Access", exact=True).click()
+        await page.get_by_role("link", name="Matrix", exact=True).click()
         await press(page, "Correspondence: Off for everyone")
         dialog = page.get_by_role("dialog")
         await expect(dialog).to_contain_text("3 agents and 2 sessions change with the next call")
@@ -162,7 +163,7 @@ async def test_a_paused_agent_is_shown_everywhere_and_resumed_as_it_was(browser:
             await client.call("send_message", to="ada")
         await page.goto("/console/agent?agent=second")
         await expect(page.locator("#main")).to_contain_text("This agent is paused")
-        await page.goto("/console/explain?agent=second&tool=note_add")
+        await page.goto("/console/why?agent=second&tool=note_add")
         await expect(page.locator("#explanation")).to_contain_text("Agent 'second' is paused by an operator.")
         await page.goto("/console")
         await expect(page.locator("#attention")).to_contain_text("Agent 'second' is paused")

@@ -19,7 +19,7 @@ agents:
 """
 FETCH = "fetch(url, {credentials: 'include', ...options}).then((answer) => answer.text(), () => 'refused')"
 READS = {
-    "fetch": ("/console/agents", f"([url, options]) => {FETCH}"),
+    "fetch": ("/console/access", f"([url, options]) => {FETCH}"),
     "stream": (
         "/console/events",
         """([url]) => new Promise((settle) => {
@@ -90,7 +90,7 @@ async def test_another_origin_sends_nothing(browser: Browser, config: Path, mode
             for headers in ({}, {"Content-Type": "text/plain"}, {"Authorization": "Bearer x"}):
                 options = {"method": "POST", "mode": mode, "headers": headers, "body": "csrf=x&secret=x"}
                 assert await page.evaluate(READS["fetch"][1], [f"{console.origin}{path}", options]) == "refused"
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         await expect(page.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
 
 
@@ -114,7 +114,7 @@ async def test_a_form_of_another_origin_is_refused(browser: Browser, config: Pat
             )
         answer = await answered.value
         assert (answer.url, answer.status) == (f"{console.origin}/console/sign-out", 403)
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         await expect(page.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
 
 
@@ -127,7 +127,7 @@ async def test_another_origin_cannot_show_the_console_in_a_frame(browser: Browse
         await console.sign_in(page)
         await page.goto(other)
         await page.evaluate(ELEMENT)
-        assert await page.evaluate("(url) => element('iframe', url)", f"{console.origin}/console/agents") == "loaded"
+        assert await page.evaluate("(url) => element('iframe', url)", f"{console.origin}/console/access") == "loaded"
         (frame,) = page.main_frame.child_frames
         assert "Agents" not in await frame.content()
         assert await page.evaluate("document.querySelector('iframe').contentDocument") is None
@@ -143,7 +143,7 @@ async def test_another_origin_loses_the_window_that_it_opens(browser: Browser, c
         await console.sign_in(page)
         await page.goto(other)
         async with page.context.expect_page() as opening:
-            await page.evaluate("(url) => { window.console_ = open(url); }", f"{console.origin}/console/agents")
+            await page.evaluate("(url) => { window.console_ = open(url); }", f"{console.origin}/console/access")
         window = await opening.value
         await expect(window.get_by_role("heading", level=1)).to_have_text("Agents")
         assert await page.evaluate("console_.closed")

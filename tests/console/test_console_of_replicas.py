@@ -59,7 +59,7 @@ async def test_an_operator_stays_signed_in_whichever_replica_a_request_comes_to(
         for _ in range(3):
             for visitor in (ada, bob):
                 assert (await visitor.get("/console/approvals")).status_code == 200
-        assert "mailer" in (await ada.get("/console/agents")).text
+        assert "mailer" in (await ada.get("/console/access")).text
         assert {base for base, _ in two.proxy.served} == {two.first.origin, two.second.origin}
 
 

@@ -89,7 +89,7 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         return str(URL(path).include_query_params(**given))
 
     switch = {"name": "toolkit:correspondence", "value": "off"}
-    explain, bill = "/console/explain", "/console/cost"
+    bill = "/console/cost"
     return {
         "/console": (of("/console", period="day"),),
         "/console/keys": ("/console/keys",),
@@ -114,9 +114,9 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/history": ("/console/history", of("/console/history", days=1)),
         "/console/people": ("/console/people",),
         "/console/settings": ("/console/settings",),
-        explain: (
-            of(explain, q="invoice"),
-            of(explain, agent="coder_of_the_reporting_team", tool="mail__send_invoice", q="send mail"),
+        "/console/why": (
+            of("/console/why", tool="mail__send_invoice"),
+            of("/console/why", agent="coder_of_the_reporting_team", tool="mail__send_invoice"),
         ),
         "/console/edit": ("/console/edit",),
         "/console/edit/file": ("/console/edit/file",),
@@ -126,17 +126,21 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         ),
         "/console/servers/add": ("/console/servers/add",),
         "/console/access": ("/console/access",),
+        "/console/access/matrix": ("/console/access/matrix",),
         "/console/access/set": (of("/console/access/set", kind="switch", **switch),),
         "/console/changed-tools": ("/console/changed-tools",),
         "/console/servers": ("/console/servers",),
         "/console/servers/plugins": ("/console/servers/plugins",),
         "/console/server": (of("/console/server", name="text"), of("/console/server", name="crm")),
-        "/console/tools": ("/console/tools", of("/console/tools", q="invoice")),
+        "/console/tools": (
+            "/console/tools",
+            of("/console/tools", q="invoice"),
+            of("/console/tools", agent="coder_of_the_reporting_team", q="send mail"),
+        ),
         "/console/clients": ("/console/clients",),
-        "/console/agents": ("/console/agents",),
-        "/console/agents/compare": (
-            "/console/agents/compare",
-            of("/console/agents/compare", one="writer", two="coder_of_the_reporting_team"),
+        "/console/access/compare": (
+            "/console/access/compare",
+            of("/console/access/compare", one="writer", two="coder_of_the_reporting_team"),
         ),
         "/console/agent": (of("/console/agent", agent="writer"),),
         "/console/agent/members": (
@@ -161,7 +165,6 @@ NO_PAGES = {
     "/console/servers/add/draft",
     "/console/server/log",
     "/console/history/version",
-    "/console/session/suggestions",
 }
 """Parts of other pages, files, the stream, and what follows a form, which the tests of edits look at."""
 

@@ -362,8 +362,8 @@ async def test_a_person_is_granted_with_three_presses(browser: Browser, config: 
 async def test_two_agents_are_compared_with_four_presses(browser: Browser, console: Console) -> None:
     """F5: what each may use alone, beside its calls, tokens, cost and budget."""
     async with somebody(console, browser) as hand:
-        await hand.press(hand.page.get_by_role("link", name="Agents", exact=True))
-        await hand.press(hand.page.get_by_role("link", name="Compare"))
+        await hand.press(hand.page.get_by_role("link", name="Access", exact=True))
+        await hand.press(hand.page.get_by_role("link", name="Compare", exact=True))
         await hand.choose(hand.page.get_by_label("One"), "coder")
         await hand.choose(hand.page.get_by_label("Other"), "writer")
         await expect(hand.page.locator("#compared")).to_contain_text("Only writer may use")

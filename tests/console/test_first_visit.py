@@ -57,7 +57,7 @@ async def test_a_one_time_code_leads_to_what_goes_on_now(
         await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
         if width < 1_000:
             await page.get_by_role("button", name="Menu").click()
-        await page.get_by_role("link", name="Agents", exact=True).click()
+        await page.get_by_role("link", name="Access", exact=True).click()
         await expect(page.get_by_role("rowheader")).to_have_text(["default", "mailer"])
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -69,7 +69,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_code(
 ) -> None:
     """G2: a code typed in works as the printed address does, once, and without a mouse."""
     async with running(config) as console, opened(browser, console.origin, theme=theme, expected="401") as page:
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         code = console.access.codes.new()
         await expect(page.get_by_label("One-time code")).to_be_focused()
         assert await findings(page, axe_core) == []
@@ -104,7 +104,7 @@ async def test_an_operator_signs_in_with_a_token_and_sees_the_agents_of_it(
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert").first).to_have_text("This token is not an operator's.")
         await console.sign_in(page, ADA)
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         await expect(page.get_by_role("rowheader")).to_have_text(["mailer"])
 
 
@@ -112,7 +112,7 @@ async def test_an_open_page_follows_what_changes_while_a_client_works(browser: B
     """One gateway serves the page and the clients of both eras."""
     async with running(config) as console, opened(browser, console.origin) as page, console.client(HANDSHAKE) as client:
         await console.sign_in(page)
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         await client.load("notes")
         assert await client.text("call_tool", name="note_add", arguments={"text": "tea"}) == "added tea"
         edit(config, "mailer:", "courier:")

@@ -18,7 +18,7 @@ from .running import Console, running
 from .waiting_calls import asked, set_up
 
 WIDTHS = (400, 1_440)
-LISTS = ("/console/sessions", "/console/activity", "/console/servers", "/console/agents")
+LISTS = ("/console/sessions", "/console/activity", "/console/servers", "/console/access")
 LIGHT, DARK = "rgb(250, 250, 250)", "rgb(15, 18, 19)"
 MANY = 36
 AGENTS = "".join(f"  assistant_of_team_{n:02d}: {{tools: [clock]}}\n" for n in range(MANY))

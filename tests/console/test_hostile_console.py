@@ -165,7 +165,7 @@ async def test_what_is_no_request_of_a_browser_is_refused_and_the_console_goes_o
     """G2: other names of this host, bodies without end, and clients that vanish in the middle of one."""
     async with running(config) as console, httpx2.AsyncClient(base_url=console.origin, timeout=60) as client:
         for host in ("evil.example", "127.0.0.1:99999", "[::1", "a b", ""):
-            refused = await client.get("/console/agents", headers={"host": host})
+            refused = await client.get("/console/access", headers={"host": host})
             assert 300 <= refused.status_code < 500, host
             assert (ROOT in refused.text, "Traceback" in refused.text) == (False, False)
         large = await client.post("/console/sign-in", content=b"x" * (1024 * 1024 + 1))
@@ -180,4 +180,4 @@ async def test_what_is_no_request_of_a_browser_is_refused_and_the_console_goes_o
             writer.close()
         signed_in = await client.post("/console/sign-in", data={"secret": ROOT})
         assert (signed_in.status_code, signed_in.headers["cache-control"]) == (303, "no-store")
-        assert (await client.get("/console/agents")).status_code == 200
+        assert (await client.get("/console/access")).status_code == 200

@@ -106,7 +106,7 @@ async def test_nothing_is_done_for_who_is_not_a_page_of_this_sign_in(board: Pegb
                 response = await root.client.request(address.method, target, content=body, headers=headers)
                 assert response.status_code == 403, (label(address), headers, body)
         assert await board.services.store.change_token() == before
-        assert (await root.client.get("/console/agents")).status_code == 200
+        assert (await root.client.get("/console/access")).status_code == 200
 
 
 def multipart(csrf: str) -> str:
@@ -211,7 +211,7 @@ async def test_an_operator_whose_token_is_taken_away_is_out_at_once(config: Path
         assert (await root.client.get("/console/agent?agent=deskless")).status_code == 200
         edit(config, ROOT, "another-another-another")
         await board.reload()
-        assert (await root.client.get("/console/agents")).headers["location"] == "/console/sign-in"
+        assert (await root.client.get("/console/access")).headers["location"] == "/console/sign-in"
         assert (await root.send(SWITCH)).headers["location"] == "/console/sign-in"
         assert "event: signed_out" in [line async for line in lines]
 

@@ -127,7 +127,7 @@ def addresses_in(page: str) -> set[str]:
 async def crawled(operator: Operator) -> dict[str, str]:
     """Return every page that can be reached, by its address, each of which succeeds and has no secret."""
     seen: dict[str, str] = {}
-    waiting = {"/console/agents", "/console/sessions", "/console/servers", "/console/cost?by=session"}
+    waiting = {"/console/access", "/console/sessions", "/console/servers", "/console/cost?by=session"}
     while waiting:
         address = waiting.pop()
         seen[address] = (await operator.get(address)).text

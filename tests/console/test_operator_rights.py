@@ -155,7 +155,7 @@ async def test_a_page_offers_only_what_its_operator_may_do(operators: Operators,
 async def test_the_navigation_leads_nowhere_that_is_not_opened(operators: Operators) -> None:
     """G2, A5: servers and the configuration are for operators of every agent."""
     for name, operator in operators.items():
-        page = (await operator.client.get("/console/agents")).text
+        page = (await operator.client.get("/console/access")).text
         navigation = page.partition("<nav")[2].partition("</aside>")[0]
         addresses = re.findall(r'<a href="([^"]+)"', navigation)
         limited = {"/console/servers", "/console/settings"}

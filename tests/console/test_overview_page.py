@@ -190,7 +190,7 @@ async def test_how_far_back_is_chosen_by_keyboard_and_stays_in_the_address(brows
         await expect(page.locator("#usage-figures tbody tr")).to_have_count(28)
         await tab_to(page, page.locator("#tool-1").get_by_role("link"))
         await page.keyboard.press("Enter")
-        await expect(page).to_have_url(re.compile("/console/explain"))
+        await expect(page).to_have_url(re.compile("/console/why"))
         await page.go_back()
         await expect(page).to_have_url(re.compile(r"period=week$"))
         await tab_to(page, page.get_by_role("link", name=re.compile("^Review")))

@@ -108,7 +108,7 @@ async def test_a_page_whose_sign_in_has_ended_leads_to_the_next_one(browser: Bro
 
         await signed_in(console, page)
         await page.route("**/console/events*", end, times=1)
-        await page.goto("/console/agents")
+        await page.goto("/console/access")
         await expect(page).to_have_url(f"{console.origin}/console/sign-in")
 
 
@@ -156,7 +156,7 @@ async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_s
     async with Pegboard.open(with_token) as board, reading(board) as client:
         page = ""
         async with asyncio.timeout(60):  # until what the number in the navigation counts is known
-            while page != (newest := (await client.get("/console/agents")).text):
+            while page != (newest := (await client.get("/console/access")).text):
                 page = newest
         address, started, number = stream_of(page)
         await board.permissions.set("default", "paper", False)

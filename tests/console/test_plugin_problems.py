@@ -85,11 +85,11 @@ async def test_what_check_reports_of_plugins_is_on_the_page_of_settings(folder: 
         for text in ("tools of 3", "no-such-program-anywhere", "says now that it only reads", "as non-destructive"):
             assert text in page
         assert counted(page) == 6
-        assert counted((await root.client.get("/console/agents")).text) == 6
+        assert counted((await root.client.get("/console/access")).text) == 6
         servers = (await root.client.get("/console/server?name=up")).text.replace("<wbr>", "")
         assert "a person is asked before it runs" in servers
         code, _, _ = await ada.refused("GET", "/api/configuration", 403)
-        assert (code, counted((await ada.client.get("/console/agents")).text)) == ("every_agent_required", 0)
+        assert (code, counted((await ada.client.get("/console/access")).text)) == ("every_agent_required", 0)
 
 
 def counted(page: str) -> int:

@@ -75,7 +75,7 @@ async def test_the_screenshots_of_single_pages(browser: Browser, config: Path, s
         call = await act(console.board)
         await console.sign_in(page)
         for name, address, words in (
-            ("access", "/console/access", "Off for everyone"),
+            ("access", "/console/access", "assistant"),
             ("call", f"/console/call?id={call}", "minutes of the weekly review"),
             ("cost", "/console/cost", "USD"),
             ("try", "/console/try?agent=reviewer&tool=mail__send_message", "subject"),

@@ -78,7 +78,7 @@ async def test_servers_are_shown_with_what_is_wrong_with_them(browser: Browser, 
         await page.goto("/console/server?name=git")
         await expect(page.locator("#log")).to_contain_text("warming <script>alert(1)</script> \\u202e up")
         await expect(page.locator("#dropped-2")).to_contain_text("bad_hint")
-        await expect(page.locator("#tool-1 a").first).to_have_attribute("href", "/console/explain?tool=git__echo")
+        await expect(page.locator("#tool-1 a").first).to_have_attribute("href", "/console/why?tool=git__echo")
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

@@ -29,18 +29,18 @@ async def test_a_sign_in_lasts_from_its_last_request_as_the_process_counts(maile
         }
         for _ in range(3):
             now += LIFETIME - 1
-            assert (await client.get("/console/agents")).status_code == 200
+            assert (await client.get("/console/access")).status_code == 200
         now += LIFETIME
-        assert (await client.get("/console/agents")).headers["location"] == "/console/sign-in"
+        assert (await client.get("/console/access")).headers["location"] == "/console/sign-in"
     await app.close()
 
 
 async def test_a_notice_waits_for_a_page_that_is_shown(mailer: Pegboard) -> None:
     async with serving(mailer) as (app, access), visitor(app, access, ADA) as ada:
         ada.sign_in.notices = [Notice(message="Server git was restarted.")]
-        await ada.client.head("/console/agents")
-        assert "Server git was restarted." in (await ada.client.get("/console/agents")).text
-        assert "Server git was restarted." not in (await ada.client.get("/console/agents")).text
+        await ada.client.head("/console/access")
+        assert "Server git was restarted." in (await ada.client.get("/console/access")).text
+        assert "Server git was restarted." not in (await ada.client.get("/console/access")).text
 
 
 async def test_only_looking_at_an_address_uses_no_code_up() -> None:

@@ -109,6 +109,6 @@ async def test_the_screenshots_of_the_documentation(browser: Browser, config: Pa
         await page.goto("/console/approvals")
         await expect(page.get_by_role("main")).to_contain_text("Weekly review")
         await shot(page, screenshots / "approvals.png")
-        await page.goto("/console/explain?agent=reviewer&tool=mail__send_message")
+        await page.goto("/console/why?agent=reviewer&tool=mail__send_message")
         await expect(page.get_by_role("main")).to_contain_text("may not use")
         await shot(page, screenshots / "explain.png")

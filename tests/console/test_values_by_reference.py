@@ -110,7 +110,7 @@ async def test_g13_x5_a_value_by_reference_stands_in_no_page_answer_event_log_or
             written["answers"] = "\n".join(await used(board))
             assert "***" in written["answers"], "what the server says of its value is masked"
             (config.parent / "token.txt").write_text(SECOND)
-            await operator.send(next(one for one in ADDRESSES if one.path == "/console/agents"))
+            await operator.send(next(one for one in ADDRESSES if one.path == "/console/access"))
             await board._upstreams.restart(board.services.loader.specs["up"])
             written["answers of the second"] = "\n".join(await used(board))
             for address in ADDRESSES:

@@ -138,7 +138,7 @@ async def console(board: Pegboard) -> str:
     app = ConsoleApp(board, OperatorAccess(lambda: [token]))
     transport, headers = httpx2.ASGITransport(app=app), {"authorization": f"Bearer {TOKEN}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321", headers=headers) as client:
-        pages = ["/console/explain?q=tidy", "/console/agent?agent=pegboard_has"]
+        pages = ["/console/tools?q=tidy", "/console/agent?agent=pegboard_has"]
         pages += [f"/console/server?name={name}" for name in ("up", "moved", "thief", "mail")]
         answers = [await client.get(page) for page in pages]
         assert {answer.status_code for answer in answers} == {200}

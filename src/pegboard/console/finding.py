@@ -175,7 +175,7 @@ def _together(hit: CommonHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
         kind="action",
         label=f"Switch {hit.name} {value} for {whom} …",
         detail="shows what that changes first",
-        address=query("/console/access/set", kind="switch", name=name, value=value, back="/console/access"),
+        address=query("/console/access/set", kind="switch", name=name, value=value, back="/console/access/matrix"),
         tool=hit.name,
     )
 
@@ -185,7 +185,7 @@ def _tool(hit: CommonHit) -> FoundEntry:
         kind=hit.kind,
         label=hit.name,
         detail=one_line(f"{hit.kind}: {hit.sentence}", limit=_DETAIL) if hit.sentence else hit.kind,
-        address=query("/console/explain", tool=_subject(hit)),
+        address=query("/console/why", tool=_subject(hit)),
         tool=hit.name,
     )
 
@@ -210,7 +210,7 @@ def _explained(agent: str, hit: SearchHit) -> FoundEntry:
         kind=hit.kind,
         label=f"{agent}: {hit.name}",
         detail=one_line(f"{standing}: {hit.reason.text if hit.reason else 'why'}", limit=_DETAIL),
-        address=query("/console/explain", agent=agent, tool=_subject(hit)),
+        address=query("/console/why", agent=agent, tool=_subject(hit)),
         agent=agent,
         tool=hit.name,
     )

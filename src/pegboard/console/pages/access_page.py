@@ -23,17 +23,18 @@ from pegboard.operators.together import (
 from pegboard.support.visible_text import visible
 
 _HOME: Final = "/console/access"
+_MATRIX: Final = f"{_HOME}/matrix"
 _VALUES: Final[Mapping[str, bool | None]] = {"on": True, "off": False, "unset": None}
 _TEXTS: Final = {True: "on", False: "off", None: "unset"}
 SHOWN: Final = 80
 """How many characters of a name are shown in a cell's label."""
 
 
-async def access_page(context: Context, visit: OperatorRequest) -> Response:
+async def matrix_page(context: Context, visit: OperatorRequest) -> Response:
     """Show every agent beside every toolkit."""
     found = await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
     return context.templates.page(
-        "access.html", visit, matrix=found, labels=[visible(one_line(one.name, limit=SHOWN)) for one in found.agents]
+        "matrix.html", visit, matrix=found, labels=[visible(one_line(one.name, limit=SHOWN)) for one in found.agents]
     )
 
 
@@ -121,11 +122,11 @@ def _value(text: str) -> bool | None:
 
 def _own(address: str) -> str:
     """Return where a form came from, if that is a page of the console."""
-    return address if address.startswith("/console/") else _HOME
+    return address if address.startswith("/console/") else _MATRIX
 
 
 PAGES: Final = (
-    Page(_HOME, access_page),
+    Page(_MATRIX, matrix_page),
     Page(f"{_HOME}/set", preview_page),
     Page(f"{_HOME}/set", set_together, "POST", "switch"),
     Page(f"{_HOME}/undo", undo_together, "POST", "switch"),

@@ -19,7 +19,6 @@ from pegboard.console.pages import (
     changed_tools_page,
     cost_page,
     editing_page,
-    explain_page,
     find_page,
     history_page,
     logins_page,
@@ -31,6 +30,7 @@ from pegboard.console.pages import (
     switch_page,
     tools_page,
     try_page,
+    why_page,
 )
 from pegboard.errors import UsageError
 
@@ -61,7 +61,6 @@ PAGES: Final = (
     *cost_page.PAGES,
     *calls_page.PAGES,
     *editing_page.PAGES,
-    *explain_page.PAGES,
     *access_page.PAGES,
     *find_page.PAGES,
     *history_page.PAGES,
@@ -75,4 +74,5 @@ PAGES: Final = (
     *switch_page.PAGES,
     *tools_page.PAGES,
     *try_page.PAGES,
+    *why_page.PAGES,
 )

@@ -54,7 +54,6 @@ async def call_page(context: Context, visit: OperatorRequest) -> Response:
     number = number_of(visit.request.query_params.get("id", ""))
     call = await read_call(context.services, number, visit.operator.sees)
     names = {"principal": call.principal, "agent": call.agent, "session": call.session}
-    asked = _query_of(call)
     return context.templates.page(
         "call.html",
         visit,
@@ -64,8 +63,7 @@ async def call_page(context: Context, visit: OperatorRequest) -> Response:
         curl=as_curl(call, str(visit.request.base_url).rstrip("/")),
         session=query("/console/session", **names),
         sent=query("/console/session/sent", **names),
-        asked=asked,
-        explain=query("/console/explain", **names, q=asked, tool="" if asked else call.tool),
+        asked=_query_of(call),
         here=query(_CALL, id=number),
     )
 

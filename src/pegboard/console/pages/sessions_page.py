@@ -25,7 +25,6 @@ from pegboard.ports import SessionKey
 
 ROWS: Final = 50
 KEEPS: Final = ("", "turn", "idle", "session")
-SUGGESTIONS: Final = 8
 TIMELINE: Final = 30
 """How many records of its timeline a session's page shows."""
 NAMES: Final = 100
@@ -122,23 +121,6 @@ def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
     )
 
 
-async def suggestions_page(context: Context, visit: OperatorRequest) -> Response:
-    """Show what could be loaded, as the operator types: what the model's own search finds."""
-    given = visit.request.query_params
-    key = key_of(context, visit, given)
-    words = given.get("names", "").strip()
-    found = (
-        await context.subjects.search.for_agent(
-            key.agent, visit.names.meant(words), principal=key.principal, session=key.session, limit=SUGGESTIONS
-        )
-        if words
-        else None
-    )
-    shown = {name: given.get(name, "") for name in ("principal", "agent", "session")}
-    here = query("/console/session/suggestions", **shown, names=words)
-    return context.templates.page("suggestions.html", visit, found=found, here=here)
-
-
 async def change(context: Context, visit: OperatorRequest) -> Response:
     """Load, unload, end the turn, or choose a loadout, as the form says."""
     form = await visit.request.form()
@@ -225,7 +207,6 @@ PAGES: Final = (
     Page("/console/sessions", sessions_page),
     Page("/console/session", session_page),
     Page("/console/session", change, "POST", "switch"),
-    Page("/console/session/suggestions", suggestions_page),
     Page("/console/session/delete", delete_form),
     Page("/console/session/delete", delete, "POST", "switch"),
 )

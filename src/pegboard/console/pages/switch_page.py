@@ -39,7 +39,7 @@ async def agents_page(context: Context, visit: OperatorRequest) -> Response:
     figures = {
         one.agent: one for one in await agent_figures(context.services, [one.name for one in context.agents(visit)])
     }
-    return context.templates.page("agents.html", visit, agents=seen, paused=paused, figures=figures)
+    return context.templates.page("access.html", visit, agents=seen, paused=paused, figures=figures)
 
 
 async def compare_page(context: Context, visit: OperatorRequest) -> Response:
@@ -156,8 +156,8 @@ def _own_address(address: str, agent: str) -> str:
 
 
 PAGES: Final = (
-    Page("/console/agents/compare", compare_page),
-    Page("/console/agents", agents_page),
+    Page("/console/access", agents_page),
+    Page("/console/access/compare", compare_page),
     Page("/console/agent", agent_page),
     Page(_MEMBERS, members_page),
     Page("/console/switch", preview_page),

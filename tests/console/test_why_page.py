@@ -109,9 +109,9 @@ async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(br
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.board.ready("mail", "notes")
         await console.sign_in(page)
-        await page.goto("/console/explain?agent=writer")
-        field = page.get_by_label("Search by task or name")
-        await expect(field).to_be_focused()
+        await page.goto("/console/tools?agent=writer")
+        field = page.get_by_label("Search", exact=True)
+        await field.focus()
         await page.keyboard.type("write that down")
         first = page.get_by_role("table", name="What its model finds").get_by_role("rowheader").first
         await expect(first).to_contain_text("write_note")
@@ -119,9 +119,9 @@ async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(br
         await expect(field).to_be_focused()
         await page.keyboard.press("Control+A")
         await page.keyboard.type("send_mail")
-        await expect(page.locator("#explanation")).to_contain_text("Nothing grants it to agent 'writer'.")
+        await expect(page.locator("#tools")).to_contain_text("Nothing grants it to agent 'writer'.")
         await page.reload()
-        await expect(page.locator("#explanation")).to_contain_text("Nothing grants it to agent 'writer'.")
+        await expect(page.locator("#tools")).to_contain_text("Nothing grants it to agent 'writer'.")
         await page.go_back()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
@@ -131,15 +131,17 @@ async def test_f5_a_hit_is_chosen_and_loaded_by_keyboard(browser: Browser, confi
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.board.ready("mail", "notes")
         await console.sign_in(page)
-        await page.goto("/console/explain?agent=mailer&session=s&q=folders")
+        await page.goto("/console/tools?agent=mailer&session=s&q=folders")
         await tab_to(page, page.get_by_role("link", name="list_folders"))
         await page.keyboard.press("Enter")
         card = page.locator("#explanation")
         await expect(card).to_contain_text("may use 'list_folders', but it is not loaded in this session.")
         await tab_to(page, page.get_by_role("button", name="Load it in this session"))
         await page.keyboard.press("Enter")
-        await expect(card).to_contain_text("Agent 'mailer' can call 'list_folders' now.")
         await expect(page.locator("#notices")).to_contain_text("list_folders")
+        await expect(page.get_by_role("dialog")).to_be_hidden()
+        await page.get_by_role("link", name="list_folders").click()
+        await expect(card).to_contain_text("Agent 'mailer' can call 'list_folders' now.")
         session = await console.board.session(agent="mailer", session_id="s")
         assert (await session.explain("list_folders")).callable
 
@@ -148,7 +150,7 @@ async def test_a_server_that_cannot_run_is_started_again_from_its_explanation(br
     """G7: what was put right is tried at once."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
-        await page.goto("/console/explain?agent=writer&tool=ships")
+        await page.goto("/console/why?agent=writer&tool=ships")
         await expect(page.locator("#explanation")).to_contain_text("pegboard-test-no-such-command")
         await page.get_by_role("button", name="Restart").click()
         await expect(page.locator("#notices")).to_contain_text("Server ships was started again.")
@@ -157,7 +159,7 @@ async def test_a_server_that_cannot_run_is_started_again_from_its_explanation(br
 @pytest.mark.parametrize("words", ["send mail", "mail", "note", "write"])
 async def test_p3_the_hits_are_those_of_the_model_in_its_order(board: Pegboard, served: ConsoleApp, words: str) -> None:
     """P3, F5: what is not for the agent follows, with the first reason of each."""
-    page = await text_at(served, f"/console/explain?agent=writer&q={words}")
+    page = await text_at(served, f"/console/tools?agent=writer&q={words}")
     hits, _, rest = page.partition("Not for this agent")
     session = await board.session(agent="writer", session_id="s")
     own = await session.search(words, limit=20)
@@ -167,24 +169,24 @@ async def test_p3_the_hits_are_those_of_the_model_in_its_order(board: Pegboard, 
 
 async def test_a_score_is_read_without_its_bars(served: ConsoleApp) -> None:
     """F5: the parts stand beside the bars as labelled numbers, behind the score."""
-    page = await text_at(served, "/console/explain?agent=writer&q=a+note+for+later")
+    page = await text_at(served, "/console/tools?agent=writer&q=a+note+for+later")
     assert re.search(r"<details><summary>\d\.\d\d<span[^>]*>, what the score of \S+ is made of", page)
     assert re.search(r'<span>words\s*<span class="dim"><bdi>.*?later', page, re.DOTALL)
 
 
 async def test_a_toolkit_a_plugin_and_a_tool_are_told_apart(served: ConsoleApp) -> None:
     """F5: toolkits and plugins are explained as well, with their tools."""
-    toolkit = await text_at(served, "/console/explain?agent=writer&tool=toolkit:post")
+    toolkit = await text_at(served, "/console/why?agent=writer&tool=toolkit:post")
     assert "may not load toolkit &#39;post&#39;" in toolkit
     assert "tool=send_mail" in toolkit
-    plugin = await text_at(served, "/console/explain?agent=writer&tool=plugin:notes")
+    plugin = await text_at(served, "/console/why?agent=writer&tool=plugin:notes")
     assert "may use 2 of 2 tools of plugin &#39;notes&#39;; 0 are loaded." in plugin
 
 
 async def test_a_name_that_nothing_has_is_answered_with_the_nearest(served: ConsoleApp) -> None:
-    page = await text_at(served, "/console/explain?agent=writer&tool=write_nore")
+    page = await text_at(served, "/console/why?agent=writer&tool=write_nore")
     assert "There is no tool &#39;write_nore&#39; in the catalog. Did you mean &#39;write_note&#39;?" in page
-    everyone = await text_at(served, "/console/explain?tool=write_nore")
+    everyone = await text_at(served, "/console/why?tool=write_nore")
     assert "Nothing that is known has this name." in everyone
 
 
@@ -193,12 +195,16 @@ async def test_a_name_that_nothing_has_is_answered_with_the_nearest(served: Cons
 )
 async def test_what_is_asked_never_becomes_markup(served: ConsoleApp, text: str) -> None:
     async with client(served, "ada") as http:
-        for values in ({"q": text}, {"agent": "writer", "tool": text}, {"agent": "writer", "q": text, "session": text}):
-            response = await http.get("/console/explain", params=values)
+        for path, values in (
+            ("/console/tools", {"q": text}),
+            ("/console/why", {"agent": "writer", "tool": text}),
+            ("/console/tools", {"agent": "writer", "q": text, "session": text}),
+        ):
+            response = await http.get(path, params=values)
             assert response.status_code == 200
             assert "<script>alert" not in response.text
             assert "<img" not in response.text.replace('<img src="/console/static/icon.svg"', "")
-            assert "\u202e" not in response.text.partition('<div id="found"')[2]
+            assert "\u202e" not in response.text.partition('<div id="tools"')[2]
 
 
 async def test_a_load_names_its_session_and_stays_on_the_page(served: ConsoleApp) -> None:
@@ -210,10 +216,10 @@ async def test_a_load_names_its_session_and_stays_on_the_page(served: ConsoleApp
         "back": "https://evil.example/",
     }
     async with client(served, "ada") as http:
-        refused = await http.post("/console/explain/load", data=form)
+        refused = await http.post("/console/why/load", data=form)
         assert refused.status_code == 400
-        done = await http.post("/console/explain/load", data={**form, "session": "s"})
-    assert done.headers["location"] == "/console/explain?agent=writer"
+        done = await http.post("/console/why/load", data={**form, "session": "s"})
+    assert done.headers["location"] == "/console/why?agent=writer&tool=write_note"
 
 
 async def test_a_load_is_recorded_with_its_operator_in_the_session_as_it_was_opened(
@@ -225,7 +231,7 @@ async def test_a_load_is_recorded_with_its_operator_in_the_session_as_it_was_ope
     form = {"agent": "writer", "principal": "local", "name": "read_note", "back": "/"}
     async with client(served, "ada") as http:
         for session in (child.key.session, "new"):
-            await http.post("/console/explain/load", data={**form, "session": session})
+            await http.post("/console/why/load", data={**form, "session": session})
     records = await board.services.store.entries(kind="load")
     assert [(one.session, one.by) for one in records] == [("new", "ada"), (child.key.session, "ada")]
     seen = await describe_session(board.services, CatalogCounting(board.services), child.key)
