@@ -16,17 +16,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.consoles import answers_timed, browsing, crowds, site
+from benchmarks.consoles import answers_timed, browsing, crowds, edits_timed, site
 from benchmarks.consoles.answers_timed import Row
 from benchmarks.consoles.visitors import Visitor
 from benchmarks.retrieving.sets import folder
 
-PARTS = ("answers", "changes", "calls")
+PARTS = ("answers", "changes", "calls", "edits")
 
 
 async def measured(where: Path, size: site.Size, *, rounds: int, parts: Sequence[str]) -> dict[str, list[Row]]:
     """Return the rows of each table."""
     found: dict[str, list[Row]] = {}
+    if "edits" in parts:
+        note("edits …")
+        found["an edit's proposal"] = await edits_timed.measured(where, size.tools, 3)
+    if list(parts) == ["edits"]:
+        return found
     async with site.catalog(site.written(where, size)) as port:
         config = site.configured(where, port)
         note(f"{size.sessions:,} sessions over {size.tools:,} tools …")
@@ -71,9 +76,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     options = parser.parse_args(arguments)
-    folder()
     size = site.Size(sessions=100, calls=300, past=100_000) if options.quick else site.Size()
     parts = [part.strip() for part in options.only.split(",")]
+    if parts != ["edits"]:
+        folder()
     # SIGTERM ends it as Ctrl-C does: every child is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     busy = os.getloadavg()[0]

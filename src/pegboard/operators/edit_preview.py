@@ -67,13 +67,14 @@ async def agent_changes(services: Services, parsed: ParsedLeases, world: World) 
     await compiler.refresh()
     supposed, before = compiler.supposing_world(world), compiler.world
     found: list[AgentChange] = []
+    shared = await asyncio.to_thread(_shared_alike, before, world)
     for name in dict.fromkeys((*before.agents, *world.agents)):
         await asyncio.sleep(0)  # of a large catalog each agent takes long: others are answered between two of them
         if name not in world.agents:
             found.append(await _removed(services, compiler, name))
         elif name not in before.agents:
             found.append(await _added(services, supposed, name))
-        elif (change := await _changed(services, parsed, supposed, name)) is not None:
+        elif (change := await _changed(services, parsed, supposed, name, shared=shared)) is not None:
             found.append(change)
     return tuple(found)
 
@@ -106,12 +107,13 @@ async def _added(services: Services, supposed: PermissionCompiler, name: str) ->
 
 
 async def _changed(
-    services: Services, parsed: ParsedLeases, supposed: PermissionCompiler, name: str
+    services: Services, parsed: ParsedLeases, supposed: PermissionCompiler, name: str, *, shared: bool
 ) -> AgentChange | None:
     before, after = services.compiler.of_agent(name), supposed.of_agent(name)
-    gained, lost = only_in(after, before), only_in(before, after)
-    unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
-    if not gained and not lost and unknown == unknown_then and _alike(before.world, after.world, name):
+    # Of a large catalog this takes hundreds of milliseconds, in which no call would be answered.
+    gained, lost, unknown, unknown_then = await asyncio.to_thread(_differences, before, after)
+    alike = shared and _profile(before.world.agents[name]) == _profile(after.world.agents[name])
+    if not gained and not lost and unknown == unknown_then and alike:
         return None
     comparison = Comparison(services, supposed, _AnyState(), parsed)
     for known, above in await sessions_of(services, name):
@@ -148,14 +150,19 @@ def _permitted(permissions: CompiledPermissions) -> Iterator[Tool]:
         yield from permissions.plugin_permissions.tools_of(plugin)
 
 
-def _alike(before: World, after: World, agent: str) -> bool:
-    """Return whether everything that an agent's sessions start from is as it was."""
-    return (
-        _profile(before.agents[agent]) == _profile(after.agents[agent])
-        and {name: _kit(kit) for name, kit in before.toolkits.items()}
-        == {name: _kit(kit) for name, kit in after.toolkits.items()}
-        and _loadouts(before) == _loadouts(after)
-    )
+def _differences(
+    before: CompiledPermissions, after: CompiledPermissions
+) -> tuple[tuple[Tool, ...], tuple[Tool, ...], frozenset[str], frozenset[str]]:
+    """Return what is gained and lost, and the plugins before and after whose tools are not known."""
+    unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
+    return only_in(after, before), only_in(before, after), unknown, unknown_then
+
+
+def _shared_alike(before: World, after: World) -> bool:
+    """Return whether the toolkits and loadouts from which the sessions of any agent start are as they were."""
+    kits_before = {name: _kit(kit) for name, kit in before.toolkits.items()}
+    kits_after = {name: _kit(kit) for name, kit in after.toolkits.items()}
+    return kits_before == kits_after and _loadouts(before) == _loadouts(after)
 
 
 def _loadouts(world: World) -> dict[str, Loadout]:
