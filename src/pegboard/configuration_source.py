@@ -196,17 +196,19 @@ def known_tools(catalog: Catalog) -> Mapping[str, Collection[str]]:
 
 
 def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, bool]:
-    """Return the configuration that is meant, else that of a folder, and whether it is the packaged quickstart.
+    """Return the configuration that is meant, else that of a folder or of the user; and whether it is the quickstart.
 
     Raises ``NotAcceptedError`` for one that was found, and that this user has not accepted (P11).
     """
     from pegboard.config.acceptance import require_accepted
+    from pegboard.config.location import users
 
     if path is not None:
         return Path(path), False
     found = _found(folder or Path.cwd())
     if found is None:
-        return QUICKSTART, True
+        own = users()
+        return (QUICKSTART, True) if own is None else (own, False)
     require_accepted(found)
     return found, False
 

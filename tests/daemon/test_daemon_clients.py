@@ -221,3 +221,16 @@ def test_g12_an_edit_that_adds_a_plugin_in_code_takes_its_clients_to_a_process_o
             answer = each.ask("tools/call", name="whose", arguments={})
             assert answer["result"]["content"][0]["text"] in {str(pid) for pid in daemon.pids() if pid != shared}
         assert [board["configuration"] for board in daemon.status()["boards"]] == []
+
+
+def test_g12_a_client_in_a_folder_without_a_configuration_has_that_of_its_user(
+    daemon: OwnDaemon, config: Path, tmp_path: Path
+) -> None:
+    """G12: over the daemon as by itself; its servers start in the home."""
+    users = tmp_path / "settings" / "pegboard" / "pegboard.yaml"
+    users.parent.mkdir(parents=True)
+    users.write_text(config.read_text())
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with stdio_client(daemon, None, folder=empty, XDG_CONFIG_HOME=str(tmp_path / "settings")) as client:
+        assert client.greet().call()["folder"] == str(Path.home())

@@ -36,7 +36,7 @@ from pegboard.config.acceptance import text_digest, texts_of
 from pegboard.config.accepted_files import accepted_files
 from pegboard.config.documents.document import display_path
 from pegboard.config.inspection import inspect
-from pegboard.config.location import find
+from pegboard.config.location import find, users
 from pegboard.config.problem_codes import PROBLEM_CODES
 from pegboard.configuration_source import choose, keep, packages, registered
 from pegboard.core.model.catalog import Catalog
@@ -138,7 +138,7 @@ def check(
         return DONE if ok else FAILED
 
     async def digested(printer: Printer) -> int:
-        path = config or find(Path.cwd())
+        path = config or find(Path.cwd()) or users()
         texts = texts_of(path) if path is not None else {}
         if str(path) not in texts:
             raise UsageError("There is no configuration to be read.", hint="Name it: --config PATH.")

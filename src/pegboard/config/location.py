@@ -23,6 +23,12 @@ def find(start: Path) -> Path | None:
     return next((path for name in NAMES if (path := start / name).is_file()), None)
 
 
+def users() -> Path | None:
+    """Return the user's own configuration, if there is one: it counts in a folder that has none (G12)."""
+    path = user_folders.configuration(os.environ) / NAMES[0]
+    return path if path.is_file() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What decides where files lie: the current folder, the home folder, the system, variables.

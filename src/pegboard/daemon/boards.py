@@ -107,7 +107,8 @@ class Boards:
 
             kept.processes, kept.runs_code = self._shared(), bool(self._own)
             fast = None if kept.fast_path else False
-            config = kept.path if kept.named else None
+            is_users = kept.path is not None and is_of_user(kept.path.parent)
+            config = kept.path if kept.named or is_users else None
             folder = Path(kept.folder) if kept.path is None else _folder_of_servers(kept.path)
             async with DaemonBoard.open(
                 config,
@@ -199,9 +200,10 @@ def _path_of(named: str | None, folder: str) -> Path | None:
     if named is not None:
         return Path(os.path.normpath(os.path.join(folder, named)))  # noqa: PTH118
     from pegboard.config.acceptance import require_accepted
-    from pegboard.config.location import find
+    from pegboard.config.location import find, users
 
     found = find(Path(folder))
-    if found is not None:
-        require_accepted(found)
+    if found is None:
+        return users()
+    require_accepted(found)
     return found
