@@ -264,7 +264,7 @@ class SharedProcess:
     def _with_clients(self) -> list[ProcessShare]:
         """Return those with clients, else all."""
         users = [(share, share.live.server_requests.only_client) for share in self.shares]
-        return [share for share, client in users if client is not None and client.has_come] or self.shares
+        return [share for share, client in users if client is not None and client.is_connected] or self.shares
 
     async def _answer_roots(self, message: Message, shares: Sequence[ProcessShare]) -> None:
         asked = [share.live.server_requests.ask_only_client(ROOTS, {}) for share in shares]

@@ -43,7 +43,7 @@ class OnlyClient:
         return True
 
     @property
-    def has_come(self) -> bool:
+    def is_connected(self) -> bool:
         """Return whether it is there."""
         return self._met.is_set()
 
@@ -81,11 +81,11 @@ class ClientsOfUser(OnlyClient):
     def __init__(self, clients: Mapping[str, OnlyClient]) -> None:
         super().__init__()
         self._clients = clients
-        self._come = asyncio.Event()
+        self._connected = asyncio.Event()
         self.declares = {"roots": {"listChanged": True}}
 
     @property
-    def has_come(self) -> bool:
+    def is_connected(self) -> bool:
         """Return whether any of them is there."""
         return bool(self._clients)
 
@@ -97,9 +97,9 @@ class ClientsOfUser(OnlyClient):
     def changed(self) -> None:
         """Note that a client has come or gone: servers that run are to ask again what the roots are."""
         if self._clients:
-            self._come.set()
+            self._connected.set()
         else:
-            self._come.clear()
+            self._connected.clear()
         self.tell_servers(ROOTS_CHANGED, EMPTY)
 
     def means(self, method: str) -> bool:
@@ -111,7 +111,7 @@ class ClientsOfUser(OnlyClient):
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Return what all of them answer; raises ``AskRefusedError``."""
-        await self._come.wait()
+        await self._connected.wait()
         clients = tuple(self._clients.values())
         answers = await asyncio.gather(*(client.ask(method, params) for client in clients))
         if not answers or any(answer != answers[0] for answer in answers):
