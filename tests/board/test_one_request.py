@@ -13,8 +13,8 @@ from pegboard.stores.sql import SqliteStore
 from pegboard.support.own_folder import store_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STATEMENTS = {"load": 6, "search": 3, "surface": 3, "call": 1}
-"""At most so many SQL statements, in the library."""
+STATEMENTS = {"load": 7, "search": 3, "surface": 1, "call": 1}
+"""At most so many SQL statements, in the library; one of a load asks the file whether another process has written."""
 
 CONFIG = """
 plugins: {kits: {python: kits}}
