@@ -128,7 +128,7 @@ GROUPS: Final = {
         "approvals": "Show and answer the calls that wait for a person.",
         "pins": "Show and accept what differs in the tools of servers.",
         "accept": "Accept a configuration found here, or edits that widen.",
-        "daemon": "Show, stop, restart and install the process that serves your clients.",
+        "daemon": "Show, stop or install the process that serves your clients.",
         "doctor": "Check the store, replicas and clocks, or start one server.",
         "store": "Export, import and check the store.",
     },
