@@ -51,6 +51,7 @@ TWINS: dict[str, object] = {
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "CodeSource": FakeSource({}),
+    "ImportingSource": FakeSource({}),
     "AskingSource": FakeSource({}),
     "ListReader": FakeSource({}),
     "SourceWithTurns": FakeSource({}),

@@ -282,6 +282,10 @@ class FakeSource:
         """Call back with the name of a plugin after :meth:`change`."""
         self._callbacks.append(callback)
 
+    def under_way(self, spec: PluginSpec, overrides: JsonObject) -> str:  # noqa: ARG002 - as the port has it
+        """Return nothing: it runs no code of a plugin."""
+        return ""
+
     def expect_client(self) -> None:
         """Do nothing: it asks clients during calls alone."""
 
