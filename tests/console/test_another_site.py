@@ -129,7 +129,7 @@ async def test_another_origin_cannot_show_the_console_in_a_frame(browser: Browse
         await page.evaluate(ELEMENT)
         assert await page.evaluate("(url) => element('iframe', url)", f"{console.origin}/console/access") == "loaded"
         (frame,) = page.main_frame.child_frames
-        assert "Agents" not in await frame.content()
+        assert "Access" not in await frame.content()
         assert await page.evaluate("document.querySelector('iframe').contentDocument") is None
 
 
@@ -145,6 +145,6 @@ async def test_another_origin_loses_the_window_that_it_opens(browser: Browser, c
         async with page.context.expect_page() as opening:
             await page.evaluate("(url) => { window.console_ = open(url); }", f"{console.origin}/console/access")
         window = await opening.value
-        await expect(window.get_by_role("heading", level=1)).to_have_text("Agents")
+        await expect(window.get_by_role("heading", level=1)).to_have_text("Access")
         assert await page.evaluate("console_.closed")
         assert await window.evaluate("opener") is None

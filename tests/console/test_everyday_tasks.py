@@ -98,6 +98,9 @@ class Hand:
 
     async def find(self, words: str, choice: str) -> None:
         """Type into the palette and press what it found."""
+        await self.page.wait_for_load_state()
+        await expect(self.page.locator("#palette")).to_be_attached()
+        await self.page.evaluate("document.activeElement.blur()")
         await self.page.keyboard.press("/")
         await expect(self.page.locator("#palette-words")).to_be_focused()
         await self.page.keyboard.type(words)
@@ -409,8 +412,9 @@ async def test_the_most_expensive_toolkit_is_two_presses_away(browser: Browser, 
     async with somebody(console, browser) as hand:
         await hand.press(hand.page.get_by_role("link", name="Cost", exact=True))
         await hand.press(hand.page.get_by_role("link", name="By toolkit"))
-        await expect(hand.page.locator("#bill tbody tr").first).to_contain_text("correspondence")
-        await expect(hand.page.locator("#bill tbody tr").first).to_contain_text("USD")
+        toolkits = hand.page.locator("#bill tbody tr").filter(has_not_text="in no toolkit")
+        await expect(toolkits.first).to_contain_text("correspondence")
+        await expect(toolkits.first).to_contain_text("USD")
         assert hand.presses == 2
 
 
