@@ -116,7 +116,8 @@ def main(arguments: Sequence[str]) -> int:
 
     def configuration(_: Path) -> Mapping[str, Any]:
         server = {"command": sys.executable, "args": [str(SMALL_SERVER)]}
-        servers = {f"s{number}": server for number in range(given.servers)}
+        # Equal servers are one process: a variable makes them differ.
+        servers = {f"s{number}": {**server, "env": {"NUMBER": str(number)}} for number in range(given.servers)}
         return {"servers": servers, "agents": {"ada": {"tools": list(servers), "unloaded_call": "run"}}}
 
     with own_user(configuration) as user:
