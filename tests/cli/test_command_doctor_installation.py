@@ -129,7 +129,3 @@ def test_g14_clocks_that_differ_by_more_than_five_seconds_are_said(served: Path,
     assert found.sound is (abs(apart) < MOST_APART)
     ahead = installation_json(found)["clock_ahead"]
     assert abs(ahead + apart) < 2
-
-
-def test_try_without_a_name_is_misuse(run: Run, folder: Path) -> None:
-    assert run("doctor", "--try").code == 2

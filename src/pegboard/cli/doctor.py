@@ -14,17 +14,15 @@ from pegboard.accepted_grants import without_opening
 from pegboard.assembly import Pegboard, read_configuration, store_copies
 from pegboard.board.catalog.loader import PluginRequest
 from pegboard.cli.common import Options, guarded, run, warnings_to
-from pegboard.cli.confinement_trials import TrialResult, tried
 from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_LOGIN, UNAVAILABLE, of_error
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.person import require_operator
 from pegboard.cli.plugin_problems import own_paths, policy_of, started_as
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.store_lines import check_json, sealed_line, size_text
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
-from pegboard.errors import StoreError, ToolUnavailableError, UsageError
+from pegboard.errors import StoreError, ToolUnavailableError
 from pegboard.operators.servers import ServerState, printed_lines, server_state
 from pegboard.sources.confinement import SYSTEM, ConfinementPolicy, available
 from pegboard.support.version import full_version
@@ -132,14 +130,10 @@ def installation_json(found: Installation) -> dict[str, Any]:
     }
 
 
-EXAMPLE = "pegboard doctor notes --try"
+EXAMPLE = "pegboard doctor notes"
 SHOWN_PATHS = 12
 SHOWN_LINES = 5
 LONGEST_TARGET = 300
-RISK = (
-    "Each trial starts it anew with more than the file gives it: the network as it is, your home folder but for keys, "
-    "folders of the system. It can do with that what it likes meanwhile; Pegboard's own files it never gets."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,41 +161,29 @@ def doctor(
             metavar="SERVER", help="The name of a server or plugin; none checks the store, replicas and clocks."
         ),
     ] = None,
-    try_: Annotated[
-        bool, typer.Option("--try", help="Look for the rights that it needs, by starts with more than the file gives.")
-    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Check the store, replicas and clocks, or start one server."""
     if server is None:
-        return _looked_over(Options(config=config, as_json=as_json), try_=try_)
+        return _looked_over(Options(config=config, as_json=as_json))
     name = server
 
     async def done(board: Pegboard, printer: Printer) -> int:
         found = await _diagnosed(board, printer, name)
-        trial: TrialResult | None = None
-        if not printer.as_json:
-            _print(found, printer)
-        if try_ and found.policy is not None and not found.came_up:
-            question = f"Start '{found.state.name}' with more than the file gives it?"
-            await require_operator(board.configuration.tokens, "configure", question, about=[RISK])
-            trial = await tried(board, name, printer)
         if printer.as_json:
-            printer.document(_json(found, trial))
-        elif try_:
-            printer.say(_verdict(found, trial))
+            printer.document(_json(found))
+        else:
+            _print(found, printer)
         return found.exit_code
 
     return run(Options(config=config, as_json=as_json), done)
 
 
-def _looked_over(options: Options, *, try_: bool) -> int:
+def _looked_over(options: Options) -> int:
     """Say how the store, the processes that serve it, clocks and the key are."""
 
     async def done(printer: Printer) -> int:
-        if try_:
-            raise UsageError("--try is about one server.", hint="Name it: pegboard doctor NAME --try.")
         with warnings_to(printer):
             read = read_configuration(options.config)
         printer.masker = Masker(read.configuration.secrets)
@@ -302,19 +284,7 @@ def _beside_system(paths: tuple[str, ...]) -> Iterator[str]:
     return (each for each in paths if not f"{each}/".startswith(every))
 
 
-def _verdict(found: Diagnosis, trial: TrialResult | None) -> str:
-    """Return what the trials came to."""
-    if found.came_up:
-        return "Nothing to try: it comes up as it is configured."
-    if trial is None:
-        return "Nothing to try: it is not confined, so that confinement is not what keeps it down."
-    if not trial.line:
-        return "It comes up with none of what was tried: what keeps it down may be something else."
-    rest = " There may be less that does: the trials were as many as there are." if trial.cut else ""
-    return f"It comes up with {trial.line}, after {plural(len(trial.trials), 'trial')}.{rest}"
-
-
-def _json(found: Diagnosis, trial: TrialResult | None) -> dict[str, Any]:
+def _json(found: Diagnosis) -> dict[str, Any]:
     state, policy = found.state, found.policy
     return {
         "name": state.name,
@@ -335,11 +305,4 @@ def _json(found: Diagnosis, trial: TrialResult | None) -> dict[str, Any]:
             {"kind": one.kind, "what": one.what, "line": one.line or None, "why": one.why or None}
             for one in state.refused
         ],
-        "tried": None
-        if trial is None
-        else {
-            "line": trial.line or None,
-            "cut": trial.cut,
-            "trials": [{"with": one.granted, "came_up": one.came_up} for one in trial.trials],
-        },
     }

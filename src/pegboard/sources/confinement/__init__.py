@@ -9,13 +9,11 @@ from pegboard.sources.confinement.command import (
     caches_of,
     confined_command,
     line_for,
-    line_of,
     made_temporary,
     named_paths,
     points_to_socket,
     policy_for,
     removed,
-    wider,
 )
 from pegboard.sources.confinement.disk import SYSTEM
 from pegboard.sources.confinement.kept_refusals import KeptRefusals
@@ -37,7 +35,6 @@ __all__ = [
     "found_program",
     "installed_program",
     "line_for",
-    "line_of",
     "made_temporary",
     "named_paths",
     "plan",
@@ -45,6 +42,5 @@ __all__ = [
     "policy_for",
     "refusal_lines",
     "removed",
-    "wider",
     "with_refusals",
 ]

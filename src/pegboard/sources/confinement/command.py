@@ -202,23 +202,15 @@ def points_to_socket(name: str, value: str) -> bool:
         return False
 
 
-def wider(confinement: Confinement, key: Literal["write", "read", "network"], *values: str) -> Confinement:
-    """Return a confinement that grants paths, or ports, besides what is granted."""
-    if key == "network":
-        return replace(confinement, network=(*(confinement.network or ()), *map(int, values)))
-    if key == "read":
-        return replace(confinement, read=(*confinement.read, *values))
-    written = tuple(confinement.folder if each == OWN_FOLDER else each for each in confinement.write)
-    return replace(confinement, write=(*written, *values))
-
-
 def line_for(confinement: Confinement, key: Literal["write", "read", "network"], *values: str) -> str:
     """Return the line that grants paths, or ports, besides what is granted."""
-    return line_of(wider(confinement, key, *values))
-
-
-def line_of(more: Confinement) -> str:
-    """Return the line that states a confinement."""
+    if key == "network":
+        more = replace(confinement, network=(*(confinement.network or ()), *map(int, values)))
+    elif key == "read":
+        more = replace(confinement, read=(*confinement.read, *values))
+    else:
+        written = tuple(confinement.folder if each == OWN_FOLDER else each for each in confinement.write)
+        more = replace(confinement, write=(*written, *values))
     said = [f"write: [{', '.join(map(_scalar, more.write))}]"] if more.write != CONFINE_DEFAULT.write else []
     said += [f"read: [{', '.join(map(_scalar, more.read))}]"] if more.read else []
     if more.network is not None:
