@@ -1,5 +1,4 @@
 import importlib.resources
-import json
 import os
 import subprocess
 
@@ -62,7 +61,7 @@ def quickstart(tmp_path, monkeypatch):
 async def test_every_tool_is_read_only_and_described(quickstart):
     tools = await quickstart.tools()
     assert len(tools) >= 20
-    assert len({tool.plugin for tool in tools.values()}) == 6
+    assert len({tool.plugin for tool in tools.values()}) == 5
     for tool in tools.values():
         assert tool.read_only, tool.name
         assert tool.description.endswith("."), tool.name
@@ -91,7 +90,7 @@ async def test_files_are_listed_found_and_read(quickstart):
 
 async def test_nothing_outside_the_current_folder_is_read(quickstart):
     paths = ("../secret.txt", "escape/secret.txt", "/etc/passwd", "src/../../secret.txt")
-    for tool in ("read_file", "file_info", "count_words", "csv_rows", "query_data", "git_blame"):
+    for tool in ("read_file", "file_info", "count_words", "git_blame"):
         for path in paths:
             assert "outside of the current folder" in await quickstart.refusal(tool, path=path), (tool, path)
 
@@ -221,23 +220,6 @@ async def test_units_and_numbers(quickstart):
     assert "cannot convert" in await quickstart.refusal("convert_unit", value=1, unit="kg", to="km")
     summary = (await quickstart.answer("summarize_numbers", numbers=[1, 2, 3, 10])).structured
     assert (summary["mean"], summary["median"]) == (4.0, 2.5)
-
-
-async def test_tables_and_documents_are_looked_into(quickstart, tmp_path):
-    here = tmp_path / "here"
-    (here / "t.csv").write_text("city;people\nOslo;700\nRome;2800\n")
-    (here / "d.json").write_text(json.dumps({"servers": [{"name": "a"}, {"name": "b"}]}))
-    (here / "d.yaml").write_text("servers:\n  - {name: c}\n")
-    assert json.loads(await quickstart("csv_rows", path="t.csv", first=2)) == [{"city": "Rome", "people": "2800"}]
-    columns = (await quickstart.answer("csv_columns", path="t.csv")).structured
-    assert columns["people"]["greatest"] == 2800
-    assert columns["city"]["kind"] == "text"
-    assert "Oslo" in await quickstart("csv_filter", path="t.csv", column="city", value="osl")
-    assert "the columns are city, people" in await quickstart.refusal("csv_filter", path="t.csv", column="x", value="y")
-    assert json.loads(await quickstart("query_data", path="d.json", query="servers[*].name")) == ["a", "b"]
-    assert json.loads(await quickstart("query_data", path="d.yaml", query="servers[-1].name")) == "c"
-    assert "it has servers" in await quickstart.refusal("query_data", path="d.json", query="server")
-    assert "not valid JSON" in await quickstart.refusal("query_data", path="notes.txt")
 
 
 def test_the_quickstart_is_ordinary_plugin_code():
