@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pegboard.core.access.pins import PinName
-from pegboard.ports import Store
+from pegboard.ports import AuditFilter, Store
 from pegboard.ports.counts import SESSION_DAY
 
 BATCH: Final = 0.25
@@ -182,8 +182,8 @@ async def recorded(
     found: Counter[tuple[str, str]] = Counter()
     after: int | None = 0
     while after is not None:
-        page = await store.trail(after=after)
-        found.update((record.principal, record.kind) for record in page.entries if _counts(record))
+        page = await store.part(AuditFilter(), after=after, limit=5000)
+        found.update((one.record.principal, one.record.kind) for one in page.records if _counts(one.record))
         after = page.next
     sums = await store.sums(SESSION_DAY, since=0, until=2**40, by=("principal",))
     billed = {one.principal: one.counts.calls for one in sums.records}

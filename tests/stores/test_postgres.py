@@ -12,7 +12,7 @@ from relays import Pooler, Relay, relayed
 from test_store_contract import ENTRY, KEY, USE, pin
 
 from pegboard.errors import StoreBusyError, StoreUnavailableError
-from pegboard.ports import CountRecord, Counts, PinChange, StateChange
+from pegboard.ports import AuditFilter, CountRecord, Counts, PinChange, StateChange
 from pegboard.ports.counts import HOUR
 from pegboard.stores.sql import PostgresStore
 from pegboard.stores.sql.postgres_database import CONNECTIONS, PostgresDatabase
@@ -177,9 +177,9 @@ async def test_no_record_of_the_trail_comes_behind_one_that_was_read(store: Post
     async def read() -> None:
         after = 0
         while len(seen) < 100:
-            page = await store.trail(after=after, limit=7)
-            seen.extend(entry.subject for entry in page.entries)
-            after = page.next or after + len(page.entries)
+            page = await store.part(AuditFilter(), after=after, limit=7)
+            seen.extend(one.record.subject for one in page.records)
+            after = page.next or page.newest
 
     async with asyncio.timeout(30):
         await asyncio.gather(write(store, "a"), write(peer, "b"), read())

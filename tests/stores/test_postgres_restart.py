@@ -10,7 +10,7 @@ import pytest
 from test_store_contract import ENTRY
 
 from pegboard.errors import StoreUnavailableError
-from pegboard.ports import AuditRecord, CountRecord, Counts, SessionKey, Store
+from pegboard.ports import AuditFilter, AuditRecord, CountRecord, Counts, SessionKey, Store
 from pegboard.ports.counts import SESSION_DAY
 from pegboard.stores.grace import GraceStore, with_grace
 from pegboard.stores.sql import PostgresStore
@@ -80,8 +80,8 @@ async def trail(store: Store) -> list[AuditRecord]:
     found: list[AuditRecord] = []
     after: int | None = 0
     while after is not None:
-        page = await store.trail(after=after)
-        found += page.entries
+        page = await store.part(AuditFilter(), after=after, limit=5000)
+        found += [one.record for one in page.records]
         after = page.next
     return found
 

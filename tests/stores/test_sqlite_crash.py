@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from killed_writers import SHARED, own, text_of, writers
 
-from pegboard.ports import AuditRecord
+from pegboard.ports import AuditFilter, AuditRecord
 from pegboard.stores.sql import SqliteStore
 
 KILLS = 50
@@ -62,8 +62,8 @@ async def trail(store: SqliteStore) -> list[AuditRecord]:
     found: list[AuditRecord] = []
     after: int | None = 0
     while after is not None:
-        page = await store.trail(after=after)
-        found += page.entries
+        page = await store.part(AuditFilter(), after=after, limit=5000)
+        found += [one.record for one in page.records]
         after = page.next
     return found
 

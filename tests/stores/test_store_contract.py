@@ -20,6 +20,7 @@ from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import (
     USE_LIFETIME,
     USES_KEPT,
+    AuditFilter,
     AuditRecord,
     PinChange,
     SessionKey,
@@ -436,32 +437,13 @@ async def test_entries_are_filtered_and_limited_newest_first(store: Store) -> No
     assert await store.entries(session="s2", kind="load") == []
 
 
-async def test_the_trail_is_read_in_parts_oldest_first_and_nothing_comes_twice(store: Store) -> None:
-    """X4: a trail of any length can be read from its beginning, also while it grows."""
-    numbered = [
-        ENTRY._replace(subject=str(number), agent="coder" if number % 2 else "assistant") for number in range(5)
-    ]
-    await store.record(*numbered)
-    first = await store.trail(limit=2)
-    assert (list(first.entries), first.damaged) == (numbered[:2], 0)
-    assert first.next is not None
-    store.record_later(ENTRY._replace(subject="later"))
-    rest = await store.trail(after=first.next, limit=100)
-    assert [entry.subject for entry in rest.entries] == ["2", "3", "4", "later"]
-    assert rest.next is None
-    assert [entry.subject for entry in (await store.trail(agent="coder")).entries] == ["1", "3"]
-    assert (await store.trail(agent="nobody")).entries == []
-
-
 async def test_the_trail_has_what_is_recorded_with_a_change(store: Store) -> None:
     """X4: records of a state or a switch are read like those that came alone."""
     await store.set_switch("assistant", "research", True, audit=[ENTRY._replace(subject="switch")])
     await store.save(KEY, "text", expected=0, audit=[ENTRY._replace(subject="state")])
     await store.record(ENTRY._replace(subject="alone"))
-    first = await store.trail(limit=1)
-    assert first.next is not None
-    rest = await store.trail(after=first.next)
-    assert [entry.subject for entry in (*first.entries, *rest.entries)] == ["switch", "state", "alone"]
+    part = await store.part(AuditFilter(), after=0)
+    assert [record.subject for _, record in part.records] == ["switch", "state", "alone"]
 
 
 async def test_calls_recorded_for_later_stand_in_order_with_decisions_recorded_at_once(store: Store) -> None:

@@ -26,6 +26,7 @@ from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.shrinking import excess
 from pegboard.errors import UsageError
+from pegboard.ports import AuditFilter
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -39,6 +40,7 @@ EXAMPLE = "pegboard suggest --since 30d | patch -p0"
 LEAST: Final = 5
 CONTEXT: Final = 10_000
 MOST_GONE: Final = 8
+AT_ONCE: Final = 5_000
 PROGRESS: Final = 200_000
 """After how many records of a trail its progress is reported."""
 COLUMNS = (
@@ -171,14 +173,14 @@ async def _read(
     with printer.working("Reading the audit trail"):
         while after is not None:
             before = record.records
-            page = await board.services.store.trail(after=after, agent=agent)
-            record.damaged += page.damaged
-            for entry in page.entries:
+            part = await board.services.store.part(AuditFilter(agent=agent), after=after, limit=AT_ONCE)
+            record.damaged += part.damaged
+            for _, entry in part.records:
                 if begin is None or entry.at.timestamp() >= begin.timestamp():
                     record.take(entry)
             if record.records // PROGRESS > before // PROGRESS:
                 printer.note(f"pegboard: {record.records:,} records read")
-            after = page.next
+            after = part.next
 
 
 async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:

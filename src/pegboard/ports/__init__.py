@@ -36,7 +36,6 @@ from pegboard.ports.requests import (
     NumberedRecord,
     RequestStore,
     SessionKey,
-    TrailPage,
     mentions,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
@@ -195,7 +194,6 @@ __all__ = [
     "TakeList",
     "TextField",
     "TokenCounter",
-    "TrailPage",
     "Unchecked",
     "Unread",
     "UsageOutcome",

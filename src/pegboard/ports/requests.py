@@ -126,17 +126,6 @@ class NumberedRecord(NamedTuple):
     record: AuditRecord
 
 
-class TrailPage(NamedTuple):
-    """A part of the audit trail, oldest first.
-
-    ``next`` is where the rest begins, None at the end; ``damaged`` counts the records here that cannot be read.
-    """
-
-    entries: Sequence[AuditRecord]
-    next: int | None
-    damaged: int = 0
-
-
 class AuditPart(NamedTuple):
     """What is wanted of a part of the trail, in the direction in which it is read.
 
@@ -229,19 +218,6 @@ class RequestStore(Protocol):
         limit: int = 100,
     ) -> Sequence[AuditRecord]:
         """Return the newest records first, only those of the names that are given."""
-        ...
-
-    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
-        """Return a part of the trail, oldest first, so that one of any length can be read in bounded memory.
-
-        Args:
-            after: where the part before ended; 0 is the beginning.
-            agent: only what was done for this one.
-            limit: how many records are looked at, at most.
-
-        Returns:
-            The records, and where the next part begins. What was removed in between is missing, nothing comes twice.
-        """
         ...
 
     async def part(

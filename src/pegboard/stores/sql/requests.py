@@ -14,7 +14,6 @@ from pegboard.ports import (
     CallNumbers,
     NumberedRecord,
     SessionKey,
-    TrailPage,
     mentions,
 )
 from pegboard.stores.sql.base import StoreBase
@@ -113,15 +112,6 @@ class StoredRequests(StoreBase):
         query = f"SELECT {_LINE} {_WITH_NAMES}{conditions} ORDER BY request.id DESC LIMIT ?"
         rows = await self._written_rows(query, *values, max(limit, 0))
         return [record for row in rows if (record := record_of(row)) is not None]
-
-    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
-        """Return a part of the trail, oldest first; records that cannot be read are counted."""
-        conditions, values = _and({"request.id > ?": after, "agent = ?": agent})
-        query = f"SELECT request.id, {_LINE} {_WITH_NAMES}{conditions} ORDER BY request.id LIMIT ?"
-        rows = await self._written_rows(query, *values, limit)
-        records = _numbered(rows)
-        next_part = rows[-1][0] if rows and len(rows) == limit else None
-        return TrailPage([one.record for one in records], next_part, len(rows) - len(records))
 
     async def part(
         self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
