@@ -80,8 +80,13 @@ class OwnDaemon:
             env=self.env, capture_output=True, text=True, timeout=DEADLINE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
+    def processes(self) -> list[dict[str, Any]]:
+        """Return what each daemon that runs here shows, the oldest first."""
+        return json.loads(self.command("daemon", "status", "--json").stdout)["processes"]
+
     def status(self) -> dict[str, Any]:
-        return json.loads(self.command("daemon", "status", "--json").stdout)
+        """Return what the oldest one shows, nothing where none runs."""
+        return next(iter(self.processes()), {})
 
     def pids(self) -> list[int]:
         """Return the daemons that run here, of every key."""

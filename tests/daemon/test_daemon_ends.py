@@ -110,7 +110,8 @@ def test_g12_a_daemon_that_is_stopped_is_started_by_the_next_call(daemon: OwnDae
         (pid,) = daemon.pids()
         assert daemon.command("daemon", "stop").returncode == 0
         until(lambda: not daemon.pids())
-        assert json.loads(daemon.command("daemon", "status", "--json").stdout) == {"running": False}
+        ran = daemon.command("daemon", "status", "--json")
+        assert (json.loads(ran.stdout)["running"], ran.returncode) == (False, 6)
         assert client.call()["folder"] == str(config.parent)
         shown = daemon.command("daemon", "status").stdout
         assert "tester" in shown

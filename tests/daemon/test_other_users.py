@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.thin.address import address_of
+from pegboard.thin.connect import ask_all
 from pegboard.thin.wire import VERSION, line_of
 
 from .daemon_clients import DEADLINE, OwnDaemon, alive, stdio_client, until
@@ -78,19 +79,23 @@ def refusals(folder: Path) -> str:
 def test_g12_another_version_is_refused_and_has_an_address_of_its_own(
     daemon: OwnDaemon, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G12: an upgrade while proxies run leaves these with their daemon; it takes no hello of another version."""
+    """G12: an upgrade while proxies run leaves these with their daemon; it serves no other version."""
     with stdio_client(daemon, config) as client:
         client.greet().call()
         address = address_of(env=daemon.env)
         with socket.socket(socket.AF_UNIX) as newer:
             newer.connect(address.socket)
             shown, _ = Path(address.secret).read_text().split()
-            newer.sendall(line_of({"kind": "status", "version": "99.0", "cwd": "/", "env": {}, "secret": shown}))
+            newer.sendall(line_of({"kind": "stdio", "version": "99.0", "cwd": "/", "env": {}, "secret": shown}))
             answer = json.loads(newer.makefile().readline())
         assert (answer["ok"], answer["code"]) == (False, VERSION)
         assert "99.0" in answer["reason"]
         monkeypatch.setattr("pegboard.thin.address.__version__", "99.0")
+        monkeypatch.setattr("pegboard.thin.connect.__version__", "99.0")
         assert address_of(env=daemon.env).socket != address.socket
+        monkeypatch.setenv("XDG_RUNTIME_DIR", daemon.env["XDG_RUNTIME_DIR"])
+        (shown,), problems = ask_all("status")
+        assert ([shown["pid"]], problems) == (daemon.pids(), [])
         assert client.call()
 
 

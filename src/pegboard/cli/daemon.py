@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import heapq
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,9 +24,10 @@ from pegboard.config.saving import write_whole
 from pegboard.daemon import service_files
 from pegboard.errors import PegboardError, UsageError
 from pegboard.thin.address import NoFolderError, address_of
-from pegboard.thin.connect import NOT_RUNNING, NoDaemonError, connect
+from pegboard.thin.connect import NoDaemonError, ask_all, connect
 
 LAST_LINES: Final = 40
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 
 
 def _guarded(action: Callable[[Printer], int], *, as_json: bool) -> int:
@@ -34,40 +37,44 @@ def _guarded(action: Callable[[Printer], int], *, as_json: bool) -> int:
     return guarded(Options(as_json=as_json), done)
 
 
-def _asked(kind: str) -> dict[str, Any] | None:
-    """Return what the daemon that runs answers; None where none runs."""
+def _asked(kind: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what every daemon of this user answers, and why others do not."""
     try:
-        connection = connect(kind, starts=False)
+        return ask_all(kind)
     except NoDaemonError as error:
-        if error.code == NOT_RUNNING:
-            return None
-        raise PegboardError(f"The daemon does not answer: {error}.", code="server_failed") from error
-    with connection.socket:
-        return json.loads(connection.lines.read() or b"{}")
+        raise PegboardError(f"There is no daemon: {error}.", code="server_failed") from error
+
+
+def _require_answers(problems: list[str]) -> None:
+    if problems:
+        raise PegboardError(f"A daemon does not answer: {'; '.join(problems)}.", code="server_failed")
 
 
 def status(as_json: JsonOption = False) -> int:
-    """Show the daemon: its clients, boards, servers and memory; exit 6 where none runs."""
+    """Show what the daemon does: clients, servers, memory, who uses what; exit 6 where none runs."""
 
     def shown(printer: Printer) -> int:
-        found = _asked("status")
-        if found is None:
-            if printer.as_json:
-                printer.document({"running": False})
-            else:
-                printer.say("No daemon runs: the next client or command starts one.")
-            return UNAVAILABLE
+        found, problems = _asked("status")
+        found.sort(key=lambda one: one["since"])
         if printer.as_json:
-            printer.document({"running": True, **found})
-        else:
-            _show(printer, found)
-        return DONE
+            printer.document({"running": bool(found), "processes": found, "problems": problems})
+            return DONE if found else UNAVAILABLE
+        for problem in problems:
+            printer.note(f"pegboard: A daemon does not answer: {problem}.")
+        if not found and not problems:
+            printer.say("No daemon runs: the next client or command starts one.")
+        for number, one in enumerate(found):
+            if number:
+                printer.say("")
+            _show(printer, one)
+        return DONE if found else UNAVAILABLE
 
     return _guarded(shown, as_json=as_json)
 
 
 def _show(printer: Printer, found: Mapping[str, Any]) -> None:
-    memory = f", {found['memory'] / 2**20:.0f} MiB" if found["memory"] else ""
+    """Show one process: what it is, its clients, and the servers of each configuration with who called them."""
+    memory = f", {_mebibytes(found['memory'])}" if found["memory"] else ""
     printer.say(f"Process {found['pid']}, version {found['version']}, {_age(found['since'])}{memory}.")
     clients: list[dict[str, Any]] = found["clients"]
     printer.say(f"{plural(len(clients), 'client')}.")
@@ -75,16 +82,46 @@ def _show(printer: Printer, found: Mapping[str, Any]) -> None:
         columns = [
             TableColumn("client"),
             TableColumn("agent"),
+            TableColumn("process"),
+            TableColumn("memory"),
             TableColumn("folder", flexible=True),
             TableColumn("age"),
         ]
-        printer.table(columns, [[c["client"] or c["kind"], c["agent"], c["folder"], _age(c["since"])] for c in clients])
+        rows = [
+            (_name(one), one["agent"], one["pid"] or "", _mebibytes(one["memory"]), one["folder"], _age(one["since"]))
+            for one in clients
+        ]
+        printer.table(columns, rows)
     for board in found["boards"]:
         printer.say(f"{board['configuration']}: {plural(board['clients'], 'client')}.")
-        rows = [[s["name"], s["state"], s["pid"] or "", s["scope"], s["in_flight"]] for s in board["servers"]]
+        users = [one for one in clients if one["configuration"] == board["configuration"]]
+        names = ("server", "state", "process", "memory", "for", "in flight", "called by")
+        rows = [
+            (
+                *(one["name"], one["state"], one["pid"] or "", _mebibytes(one["memory"]), one["scope"]),
+                *(one["in_flight"], ", ".join(_calls(users, one["name"]))),
+            )
+            for one in board["servers"]
+        ]
         if rows:
-            names = ("server", "state", "process", "for", "in flight")
-            printer.table([TableColumn(name, flexible=name == "for") for name in names], rows)
+            printer.table([TableColumn(name, flexible=name == "called by") for name in names], rows)
+
+
+def _name(client: Mapping[str, Any]) -> str:
+    return client["client"] or client["kind"]
+
+
+def _calls(clients: list[dict[str, Any]], server: str) -> list[str]:
+    """Return who has called a server, each with its agent and how often."""
+    return [
+        f"{_name(one)} ({one['agent']}): {one['calls'][server]}" if one["agent"] else _name(one)
+        for one in clients
+        if server in one["calls"]
+    ]
+
+
+def _mebibytes(memory: int | None) -> str:
+    return "" if memory is None else f"{memory / 2**20:.0f} MiB"
 
 
 def _age(since: float) -> str:
@@ -98,11 +135,12 @@ def stop(as_json: JsonOption = False) -> int:
     """End the daemon and its servers; what needs it next starts another one."""
 
     def ended(printer: Printer) -> int:
-        found = _asked("stop")
+        found, problems = _asked("stop")
+        _require_answers(problems)
         if printer.as_json:
-            printer.document({"stopped": found is not None})
+            printer.document({"stopped": bool(found)})
         else:
-            printer.say("No daemon runs." if found is None else "The daemon has ended.")
+            printer.say("The daemon has ended." if found else "No daemon runs.")
         return DONE
 
     return _guarded(ended, as_json=as_json)
@@ -112,16 +150,16 @@ def restart(as_json: JsonOption = False) -> int:
     """End the daemon and start another one; clients go on with that."""
 
     def started(printer: Printer) -> int:
-        _asked("stop")
+        _require_answers(_asked("stop")[1])
         try:
-            with (connection := connect("status")).socket:
-                found = json.loads(connection.lines.read() or b"{}")
+            connection = connect("status")
+            connection.socket.close()
         except NoDaemonError as error:
             raise PegboardError(f"The daemon did not start: {error}.", code="server_failed") from error
         if printer.as_json:
-            printer.document({"running": True, **found})
+            printer.document({"running": True, "pid": connection.answer["pid"]})
         else:
-            printer.say(f"The daemon runs: process {found.get('pid')}.")
+            printer.say(f"The daemon runs: process {connection.answer['pid']}.")
         return DONE
 
     return _guarded(started, as_json=as_json)
@@ -137,20 +175,32 @@ def logs(
 
     def printed(printer: Printer) -> int:
         try:
-            file = Path(address_of().log)
+            folder = Path(address_of().folder)
         except NoFolderError as error:
             raise PegboardError(f"There is no folder for a daemon: {error}.", code="server_failed") from error
-        texts = [one.read_text("utf-8", "replace") for one in (Path(f"{file}.1"), file) if one.is_file()]
-        newest = "".join(texts).splitlines()[-lines:]
+        files = sorted(folder.glob("*.log"))
+        newest = [line for _, line in heapq.merge(*map(_dated_lines, files), key=itemgetter(0))][-lines:]
         if printer.as_json:
-            printer.document({"log": str(file), "lines": newest})
+            printer.document({"logs": [str(file) for file in files], "lines": newest})
             return DONE
         for line in newest:
             printer.say(line)
-        printer.note(f"pegboard: {file}")
+        printer.note(f"pegboard: {folder}/*.log")
         return DONE
 
     return _guarded(printed, as_json=as_json)
+
+
+def _dated_lines(log: Path) -> list[tuple[str, str]]:
+    """Return the lines of a log and of the older one beside it, each with when it was written."""
+    found: list[tuple[str, str]] = []
+    date = ""
+    for file in (log.with_suffix(".log.1"), log):
+        for line in file.read_text("utf-8", "replace").splitlines() if file.is_file() else ():
+            if (dated := _DATE.match(line)) is not None:  # else it goes on with what is before it
+                date = dated[0]
+            found.append((date, line))
+    return found
 
 
 def install(

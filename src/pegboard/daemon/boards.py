@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import logging
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.daemon.open_board import CLIENT, ElsewhereError, Note, OpenBoard
+from pegboard.daemon.memory import ProcessMemory
+from pegboard.daemon.open_board import CALLS, CLIENT, ElsewhereError, Note, OpenBoard
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.served_board import ServedBoard
 from pegboard.support.tasks import WORKS_FOR
@@ -45,11 +47,13 @@ class Boards:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
-    async def use(self, front: Front, *, fast_path: bool = True, note: Note | None = None) -> AsyncGenerator[OpenBoard]:
+    async def use(
+        self, front: Front, *, calls: Counter[str], fast_path: bool = True, note: Note | None = None
+    ) -> AsyncGenerator[OpenBoard]:
         """Yield the board of a client's configuration: the one that it names, else that of its folder.
 
-        The task that enters it works for that client from then on, and ``note`` shows texts to the people in front of
-        it, those too that others have been shown before and that still hold.
+        The task that enters it works for that client from then on: ``calls`` counts its calls by server, and ``note``
+        shows texts to the people in front of it, those too that others have been shown before and that still hold.
 
         Raises:
             ElsewhereError: the configuration has plugins in code.
@@ -71,6 +75,7 @@ class Boards:
                     raise ElsewhereError(found.key)
             WORKS_FOR.set(found)  # the task of a connection serves this client alone, until it ends
             CLIENT.set(note or _no_note)
+            CALLS.set(calls)
             if note is not None and is_late and found.served is not None:
                 for text in found.served.lasting_notes():
                     found.show(text, note)
@@ -127,6 +132,7 @@ class Boards:
                 )
                 kept.served.follow_hooks()
                 board.services.pins.note_waiting()
+                board.on("called", kept.count_call)
                 kept.opened.set_result(None)
                 try:
                     await kept.close.wait()
@@ -158,14 +164,17 @@ class Boards:
                 self.open.remove(found)
             found.close.set()
 
-    def states(self) -> list[dict[str, Any]]:
+    def states(self, memory: ProcessMemory) -> list[dict[str, Any]]:
         """Return what is known of each board, for people: its configuration, its clients, its servers."""
         return [
             {
-                "configuration": str(kept.path) if kept.path is not None else "the packaged quickstart",
+                "configuration": kept.shown_name,
                 "clients": kept.users,
                 "servers": [
-                    {name: state[name] for name in ("name", "scope", "state", "pid", "in_flight")}
+                    {
+                        **{name: state[name] for name in ("name", "scope", "state", "pid", "in_flight")},
+                        "memory": memory.with_children(state["pid"]),
+                    }
                     for state in (kept.board.upstream_states() if kept.served is not None else ())
                 ],
             }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.config.cache.reader import Lookups
 from pegboard.config.documents.expansion import ROOT
@@ -25,6 +26,10 @@ log = logging.getLogger("pegboard.daemon")
 Note = Callable[[str], None]
 CLIENT: Final[ContextVar[Note | None]] = ContextVar("pegboard_client", default=None)
 """What shows a text to the people in front of the client that this task serves, where it serves one."""
+
+
+CALLS: Final[ContextVar[Counter[str] | None]] = ContextVar("pegboard_calls", default=None)
+"""What counts the calls of the client that this task serves, by server or plugin."""
 
 
 def open_board() -> OpenBoard | None:
@@ -79,6 +84,11 @@ class OpenBoard:
         return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
 
     @property
+    def shown_name(self) -> str:
+        """Return what people know its configuration by."""
+        return str(self.path) if self.path is not None else "the packaged quickstart"
+
+    @property
     def names_root(self) -> bool:
         """Return whether a server of it works in the folder of its client."""
         return ROOT in self.env.names
@@ -101,6 +111,13 @@ class OpenBoard:
         """Show a text about the call that is being made, to the people in front of its client, and in the log."""
         log.info("%s", text.removeprefix("pegboard: "))
         self.show(text, CLIENT.get())
+
+    @staticmethod
+    def count_call(record: Mapping[str, Any]) -> None:
+        """Count a call that was made, for the client that this task serves."""
+        calls = CALLS.get()
+        if calls is not None:
+            calls[record["subject"].partition("/")[0]] += 1
 
     def show(self, text: str, client: Note | None = None) -> None:
         """Show a text to the people in front of a client, or of all."""

@@ -10,17 +10,19 @@ import os
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pegboard.daemon.boards import Boards
+from pegboard.daemon.memory import ProcessMemory
 from pegboard.daemon.open_board import ElsewhereError
 from pegboard.daemon.requests import Front, front_of
 from pegboard.daemon.stdio_clients import ProxyNotes, caller_in_front, serve_proxy
 from pegboard.errors import PegboardError
 from pegboard.support.version import __version__
 from pegboard.thin import wire
-from pegboard.thin.connect import peer_uid
+from pegboard.thin.connect import peer_pid, peer_uid
 from pegboard.thin.wire import Message, WireError
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ HELLO_LIMIT: Final = 10.0
 LAST_ANSWERS: Final = 3.0
 """How long clients may take to end once the daemon was stopped, in seconds."""
 BACKLOG: Final = 4096
+OF_OPERATORS: Final = ("status", "stop")
+"""What clients of every version may ask: after an upgrade the daemon of before is shown and ended like any other."""
 _CHUNK: Final = 262_144
 
 
@@ -43,14 +47,20 @@ class DaemonClient:
     def __init__(self, connection: socket.socket, front: Front) -> None:
         self.socket, self.front = connection, front
         self.name, self.agent, self.since = "", "", time.time()
+        self.pid, self.configuration = peer_pid(connection), ""
+        self.calls: Counter[str] = Counter()
 
-    def state(self) -> dict[str, object]:
-        """Return what is known of it, for people."""
+    def state(self, memory: ProcessMemory) -> dict[str, object]:
+        """Return what is known of it, for people; ``calls`` counts those of each server or plugin."""
         return {
             "kind": self.front.kind,
             "client": self.name,
             "agent": self.agent,
             "folder": self.front.root,
+            "configuration": self.configuration,
+            "calls": dict(self.calls),
+            "pid": self.pid,
+            "memory": memory.of(self.pid),
             "since": self.since,
         }
 
@@ -188,7 +198,7 @@ class DaemonServer:
             log.warning("a client without the secret was refused")
             return None
         client = DaemonClient(connection, front_of(message))
-        if message.get("version") != __version__:
+        if message.get("version") != __version__ and client.front.kind not in OF_OPERATORS:
             await self.refuse(client, wire.VERSION, f"it is version {__version__}, not {message.get('version')}")
         elif self.stop.is_set():
             await self.refuse(client, wire.ENDING, "it ends")
@@ -220,7 +230,9 @@ class DaemonServer:
         accepted = False
         try:
             try:
-                async with self.boards.use(client.front) as found:
+                async with self.boards.use(client.front, calls=client.calls) as found:
+                    client.configuration = found.shown_name
+                    client.name = f"pegboard {next(iter(client.front.fields.get('argv') or ()), '')}".strip()
                     await self.accept(client)
                     accepted = True
                     code = await self._run_command(client.front, found.board, client)
@@ -245,9 +257,9 @@ class DaemonServer:
         notes = ProxyNotes()
         fast = client.front.fields.get("no_fast_path") is not True
         try:
-            async with self.boards.use(client.front, fast_path=fast, note=notes) as board:
+            async with self.boards.use(client.front, fast_path=fast, note=notes, calls=client.calls) as board:
                 caller = caller_in_front(board, client.front)
-                client.agent = caller.agent
+                client.agent, client.configuration = caller.agent, board.shown_name
                 await self.accept(client, root=board.names_root)
                 await serve_proxy(board, client.socket.fileno(), caller, notes, self.stop, client.declare)
         except ElsewhereError as error:
@@ -257,25 +269,16 @@ class DaemonServer:
 
     def state(self) -> dict[str, object]:
         """Return what is known of this process, its clients and its boards, for people."""
+        memory = ProcessMemory()
         return {
             "pid": os.getpid(),
             "version": __version__,
             "since": self._began,
-            "memory": resident_memory(),
-            "own": self._address.own,
+            "memory": memory.of(os.getpid()),
             "log": self._address.log,
-            "clients": [client.state() for client in self.clients if client.front.kind != "status"],
-            "boards": self.boards.states(),
+            "clients": [client.state(memory) for client in self.clients if client.front.kind not in OF_OPERATORS],
+            "boards": self.boards.states(memory),
         }
-
-
-def resident_memory() -> int | None:
-    """Return how many bytes of memory this process has; None where the system does not say."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def join_path(theirs: str) -> None:

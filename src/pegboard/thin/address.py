@@ -78,6 +78,16 @@ def address_of(own: str = "", env: Mapping[str, str] | None = None) -> DaemonAdd
     return DaemonAddress(_folder(env, len(digest) + len("/.secret")), digest, own)
 
 
+def addresses() -> list[DaemonAddress]:
+    """Return the places in this user's folder where a daemon listens, or has listened: of any version or configuration.
+
+    Raises ``NoFolderError``.
+    """
+    folder = address_of().folder
+    names = sorted(name.removesuffix(".sock") for name in os.listdir(folder) if name.endswith(".sock"))  # noqa: PTH208
+    return [DaemonAddress(folder, name, "") for name in names]
+
+
 def own_key(configuration: str, folder: str) -> str:
     """Return what tells the daemon of a configuration with plugins in code from others."""
     return _digest(f"{configuration}\0{folder}", 8)

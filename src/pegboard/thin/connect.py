@@ -8,7 +8,7 @@ import sys
 import time
 
 from pegboard.support.version import __version__
-from pegboard.thin.address import DaemonAddress, NoFolderError, address_of
+from pegboard.thin.address import DaemonAddress, NoFolderError, address_of, addresses
 from pegboard.thin.wire import ELSEWHERE, ENDING, LineReader, WireError, line_of, message_of
 
 TYPE_CHECKING = False  # see the package `pegboard`
@@ -24,6 +24,8 @@ START_LIMIT: Final = 30.0
 """How long a daemon may take until it listens, in seconds."""
 ANSWER_LIMIT: Final = 60.0
 """How long it may take until it answers the first line: it may have to read a configuration, in seconds."""
+OPERATOR_LIMIT: Final = 15.0
+"""The same where it is asked for its state, or to end."""
 _TRIES: Final = 5
 """How often a daemon may end in the moment in which it is connected to."""
 _BUSY: Final = 0.01
@@ -88,6 +90,40 @@ def connect(kind: str, request: Message | None = None, *, starts: bool = True) -
     raise NoDaemonError("it ended again and again while it was connected to")
 
 
+def ask_all(kind: str) -> tuple[list[Message], list[str]]:
+    """Return what every daemon of this user answers that runs, and why others do not answer.
+
+    They are those of all configurations and versions: each has a socket in the one folder.
+
+    Args:
+        kind: ``status`` or ``stop``.
+
+    Raises:
+        NoDaemonError: there is no folder for a daemon.
+    """
+    try:
+        places = addresses()
+    except NoFolderError as error:
+        raise NoDaemonError(f"there is no folder for its socket: {error}") from error
+    hello: Message = {"kind": kind, "version": __version__, "cwd": "/", "env": {}}
+    answers: list[Message] = []
+    problems: list[str] = []
+    for address in places:
+        try:
+            connection = _asked(address, hello, starts=False, limit=OPERATOR_LIMIT)
+            with connection.socket:
+                connection.socket.settimeout(OPERATOR_LIMIT)
+                answers.append(message_of(connection.lines.read()))
+        except _EndedError:
+            continue
+        except NoDaemonError as error:
+            if error.code not in (NOT_RUNNING, ENDING):
+                problems.append(f"{address.socket}: {error}")
+        except (OSError, WireError) as error:
+            problems.append(f"{address.socket}: {str(error) or type(error).__name__}")
+    return answers, problems
+
+
 class _EndedError(Exception):
     """The daemon ended before it answered."""
 
@@ -99,29 +135,29 @@ def _folder() -> str:
         raise NoDaemonError(f"the current folder cannot be told: {error.strerror}") from error
 
 
-def _asked(address: DaemonAddress, message: Message, *, starts: bool) -> DaemonConnection:
+def _asked(address: DaemonAddress, message: Message, *, starts: bool, limit: float = ANSWER_LIMIT) -> DaemonConnection:
     connection = _open(address)
     if connection is None:
         if not starts:
             raise NoDaemonError("none runs", NOT_RUNNING)
         connection = _started(address)
     try:
-        return _answered(connection, address, message)
+        return _answered(connection, address, message, limit)
     except BaseException:
         connection.close()
         raise
 
 
-def _answered(connection: socket.socket, address: DaemonAddress, message: Message) -> DaemonConnection:
+def _answered(connection: socket.socket, address: DaemonAddress, message: Message, limit: float) -> DaemonConnection:
     """Say hello, and return the connection once it is answered by who has the secret."""
     shown, expected = _secret(address)
     lines = LineReader(connection)
-    connection.settimeout(ANSWER_LIMIT)
+    connection.settimeout(limit)
     try:
         connection.sendall(line_of({**message, "secret": shown}))
         line = lines.read()
     except TimeoutError:
-        raise NoDaemonError(f"it does not answer within {ANSWER_LIMIT:.0f} s") from None
+        raise NoDaemonError(f"it does not answer within {limit:.0f} s") from None
     except (BrokenPipeError, ConnectionResetError):
         raise _EndedError from None
     if not line:
@@ -182,6 +218,15 @@ def peer_uid(connection: socket.socket) -> int | None:
     else:
         return None
     return int.from_bytes(found[4:8], sys.byteorder)
+
+
+def peer_pid(connection: socket.socket) -> int | None:
+    """Return the number of the process at the other end; None where this system does not say."""
+    if hasattr(socket, "SO_PEERCRED"):
+        return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
+    if sys.platform == "darwin":  # LOCAL_PEERPID of SOL_LOCAL
+        return connection.getsockopt(0, 2)
+    return None
 
 
 def _started(address: DaemonAddress) -> socket.socket:

@@ -3,6 +3,7 @@
 ::
 
     client: {"kind": "stdio" | "command" | "status" | "stop", "version", "secret", "cwd", "env", ...}
+            the last two of any version
     daemon: {"ok": true, "secret", "pid"}            or {"ok": false, "code", "reason"}
 
     stdio:    the lines of MCP both ways as they are; a line of the daemon that begins with ``!`` is a note for people,
