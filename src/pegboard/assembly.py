@@ -117,7 +117,7 @@ class Pegboard(Board):
         idle: float | None = None,
         folder: Path | None = None,
     ) -> AsyncGenerator[Pegboard]:
-        """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, the user's, else the quickstart.
+        """Open a configuration; None takes ``./pegboard.yaml``, the user's, else the packaged quickstart.
 
         Args:
             config: a ``pegboard.yaml``, any client's ``.mcp.json``, or a mapping as if such a file lay in this folder.

@@ -216,13 +216,11 @@ def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, b
 def _found(folder: Path) -> Path | None:
     """Return the configuration of a folder: also one that something confined has removed, of which a copy counts."""
     from pegboard.config.accepted_files import accepted_files
-    from pegboard.config.location import NAMES
+    from pegboard.config.location import NAME
 
-    for path in (folder / name for name in NAMES):
-        if path.is_file():
-            return path
-        if (known := accepted_files(path)) is not None and known.key(path) in known.files:
-            return path
+    path = folder / NAME
+    if path.is_file() or ((known := accepted_files(path)) is not None and known.key(path) in known.files):
+        return path
     return None
 
 

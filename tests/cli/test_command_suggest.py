@@ -285,11 +285,11 @@ def test_the_file_of_a_client_is_not_ours_to_change(folder: Path, run: Run) -> N
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"plain": entry}}))
     used("default", "+plain", "/", sessions=6, config=".mcp.json")
     before = (folder / ".mcp.json").read_text()
-    ran = run("suggest")
+    ran = run("suggest", "--config", ".mcp.json")
     assert "There is no pegboard.yaml to change." in ran.out
     assert ran.out.endswith("agents:\n  default:\n    dialect: pegboard\n    discoverable: ['*']\n    tools: [plain]\n")
     assert "hunter2" not in ran.out
-    found = run("suggest", "--json").json
+    found = run("suggest", "--config", ".mcp.json", "--json").json
     assert (found["file"], found["diff"]) == (None, "")
     assert found["yaml"].endswith("tools: [plain]\n")
     assert ((folder / ".mcp.json").read_text(), (folder / "pegboard.yaml").exists()) == (before, False)

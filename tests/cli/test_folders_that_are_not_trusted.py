@@ -172,7 +172,6 @@ def clone(
     return Clone(folder=tmp_path / "clone", origin=tmp_path / "origin", marker=marker, requests=requests)
 
 
-@pytest.mark.parametrize("clone", ["pegboard.yaml", ".mcp.json"], indirect=True)
 def test_no_command_runs_imports_or_sends_anything_of_a_folder_that_is_not_accepted(
     clone: Clone, capsys: pytest.CaptureFixture[str]
 ) -> None:

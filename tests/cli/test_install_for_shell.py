@@ -81,10 +81,10 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(
 ) -> None:
     """G12: no configuration, no coding agent, lines that were cut, no installed command."""
     assert run("init", "--install", "cli").code != 0
-    put("home/.config/pegboard/pegboard.yaml", CONFIG)
-    assert "No coding agent" in run("init", "--install", "cli", "--scope", "user").err
     put(".mcp.json", '{"mcpServers": {"git": {"command": "mcp-server-git"}}}')
     assert "`pegboard init --from .mcp.json`" in run("init", "--install", "cli").err
+    put("home/.config/pegboard/pegboard.yaml", CONFIG)
+    assert "No coding agent" in run("init", "--install", "cli", "--scope", "user").err
     put("pegboard.yaml", CONFIG)
     put("AGENTS.md", "<!-- pegboard: begin -->\n")
     assert "by hand" in run("init", "--install", "cli").err

@@ -25,6 +25,7 @@ def plugins(run: Run) -> set[str]:
 
 def test_it_counts_where_a_folder_has_none_and_the_folder_first(run: Run, folder: Path, users: Path) -> None:
     """G12: no configuration is mixed with another, and without any it is the packaged quickstart."""
+    (folder / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "no-such-server"}}}')
     assert plugins(run) == {"clock"}
     (folder / "pegboard.yaml").write_text(CALC)
     assert plugins(run) == {"calc"}

@@ -395,10 +395,9 @@ def test_a_file_of_ours_keeps_its_servers_under_their_own_name(writer: Writer) -
 
 
 def test_the_configuration_of_a_folder_is_found(writer: Writer) -> None:
-    """§6: ./pegboard.yaml, then ./.mcp.json."""
-    assert find(writer.folder) is None
+    """G12: ./pegboard.yaml; an .mcp.json is that of its clients."""
     writer.file("{}", ".mcp.json")
-    assert find(writer.folder) == writer.folder / ".mcp.json"
+    assert find(writer.folder) is None
     writer.file("agents: {}")
     assert find(writer.folder) == writer.folder / "pegboard.yaml"
 

@@ -226,11 +226,16 @@ def test_g12_an_edit_that_adds_a_plugin_in_code_takes_its_clients_to_a_process_o
 def test_g12_a_client_in_a_folder_without_a_configuration_has_that_of_its_user(
     daemon: OwnDaemon, config: Path, tmp_path: Path
 ) -> None:
-    """G12: over the daemon as by itself; its servers start in the home."""
+    """G12: over the daemon as by itself; its servers start in the home. What is its clients' there, Pegboard leaves."""
     users = tmp_path / "settings" / "pegboard" / "pegboard.yaml"
     users.parent.mkdir(parents=True)
     users.write_text(config.read_text())
     empty = tmp_path / "empty"
     empty.mkdir()
+    marker = tmp_path / "started"
+    clients = {"mcpServers": {"theirs": {"command": "touch", "args": [str(marker)]}}}
+    (empty / ".mcp.json").write_text(json.dumps(clients))
     with stdio_client(daemon, None, folder=empty, XDG_CONFIG_HOME=str(tmp_path / "settings")) as client:
         assert client.greet().call()["folder"] == str(Path.home())
+        ((box,),) = [board["servers"] for board in daemon.status()["boards"]]
+    assert (box["name"], marker.exists()) == ("box", False)

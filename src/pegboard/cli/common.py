@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import Plugin
 
 QUICKSTART = (
-    "pegboard: no pegboard.yaml or .mcp.json here, so this is the packaged read-only configuration, "
-    "working in the current folder. `pegboard init` writes one of your own."
+    "pegboard: no pegboard.yaml here, so this is the packaged read-only configuration, working in the current folder. "
+    "`pegboard init` writes one of your own, with the servers of an .mcp.json that is here."
 )
 COMMAND_LINE = "command line"
 """Who did it, in the audit trail, where a command did."""

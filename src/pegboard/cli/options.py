@@ -16,7 +16,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="PATH",
-        help="The configuration. [default: ./pegboard.yaml, else ./.mcp.json, yours, the packaged quickstart]",
+        help="The configuration. [default: ./pegboard.yaml, else yours, else the packaged quickstart]",
     ),
 ]
 AgentOption = Annotated[

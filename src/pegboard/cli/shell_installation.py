@@ -40,7 +40,9 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     path, named = _configuration(config, scope, machine)
     if not path.exists():
         message = f"{path} does not exist, so there are no tools to tell an agent of."
-        raise ConfigError(message, code="not_installed", hint="`pegboard init` writes one, or name one with --config.")
+        beside = (machine.folder / CLIENT_FILE).is_file()
+        hint = _FROM_CLIENT if beside else "`pegboard init` writes one, or name one with --config."
+        raise ConfigError(message, code="not_installed", hint=hint)
     if path.name == CLIENT_FILE:
         message = f"{path} is a client's file, which has no agents, so nothing was changed."
         raise ConfigError(message, code="not_editable", hint=_FROM_CLIENT)

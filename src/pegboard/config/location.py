@@ -11,21 +11,23 @@ from typing import Final
 
 from pegboard.support import user_folders
 
+NAME: Final = "pegboard.yaml"
+"""How a configuration is called where it is not named."""
 CLIENT_FILE: Final = ".mcp.json"
-"""The file of a project in which clients have their servers."""
-NAMES: Final = ("pegboard.yaml", CLIENT_FILE)
+"""The file of a project in which clients have their servers: it is theirs, and counts where it is named (G12)."""
 SQLITE: Final = "sqlite:///"
 """What the address of a store in a file begins with."""
 
 
 def find(start: Path) -> Path | None:
-    """Return the configuration of a folder: ``pegboard.yaml``, else ``.mcp.json``."""
-    return next((path for name in NAMES if (path := start / name).is_file()), None)
+    """Return the configuration of a folder."""
+    path = start / NAME
+    return path if path.is_file() else None
 
 
 def users() -> Path | None:
     """Return the user's own configuration, if there is one: it counts in a folder that has none (G12)."""
-    path = user_folders.configuration(os.environ) / NAMES[0]
+    path = user_folders.configuration(os.environ) / NAME
     return path if path.is_file() else None
 
 

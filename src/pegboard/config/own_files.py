@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pegboard.config.accepted_files import accepted_files, path_of
 from pegboard.config.counted_files import bind, from_copies, named_modules
-from pegboard.config.location import NAMES, SQLITE, Machine
+from pegboard.config.location import NAME, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.started_code import started_code
 from pegboard.core.access.named_paths import (
@@ -95,7 +95,7 @@ class ConfiguredFiles:
         specs = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         kept = (one for spec in specs for one in references_in(spec.references) if one.scheme == "file")
         yield from _each("env file", (one.path for one in kept))
-        yield from _each("configuration", (top / name for top in (folder, Path.cwd()) for name in NAMES))
+        yield from _each("configuration", (top / NAME for top in (folder, Path.cwd())))
         for store in self.stores:
             names = (f"{name}{end}" for name in (store.name, f"{store.stem}-agno.db") for end in _BESIDE_A_STORE)
             yield from _each("store", (store.with_name(name) for name in names))

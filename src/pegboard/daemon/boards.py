@@ -192,10 +192,6 @@ class Boards:
             await asyncio.wait(tasks)
 
 
-def _is_named(front: Front) -> bool:
-    return front.text("config") is not None
-
-
 def _folder_of_servers(configuration: Path) -> Path:
     """Return where servers without a folder start: in that of the project, or in the home of the user."""
     return Path.home() if is_of_user(configuration.parent) else configuration.parent
@@ -208,11 +204,7 @@ def _path_of(named: str | None, folder: str) -> Path | None:
     """
     if named is not None:
         return Path(os.path.normpath(os.path.join(folder, named)))  # noqa: PTH118
-    from pegboard.config.acceptance import require_accepted
-    from pegboard.config.location import find, users
+    from pegboard.configuration_source import choose
 
-    found = find(Path(folder))
-    if found is None:
-        return users()
-    require_accepted(found)
-    return found
+    path, is_quickstart = choose(None, Path(folder))
+    return None if is_quickstart else path
