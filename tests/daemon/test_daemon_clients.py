@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.thin.address import address_of
+
 from .daemon_clients import OwnDaemon, StdioClient, alive, stdio_client, until
 
 
@@ -172,6 +174,37 @@ def test_g12_without_a_folder_of_the_users_own_a_client_is_served_alone(
     assert written.count("served without the daemon") == 1
     assert all(str(place) in written for place in places)
     assert daemon.pids() == []
+
+
+def test_g12_a_runtime_folder_that_cannot_be_written_has_another_one_in_its_place(
+    daemon: OwnDaemon, config: Path
+) -> None:
+    """G12: as on a read-only file system; nobody can make a folder in that of the processes."""
+    daemon.env["XDG_RUNTIME_DIR"] = "/proc"
+    with stdio_client(daemon, config) as client:
+        client.greet().call()
+        status = daemon.status()
+        assert Path(status["log"]).parent == daemon.runtime / "state" / "pegboard" / "run"
+        assert daemon.command("daemon", "stop").returncode == 0
+        client.end()
+    until(lambda: not alive(status["pid"]))
+
+
+@pytest.mark.parametrize("kind", ["sock", "lock", "secret.new", "start", "log"])
+def test_g12_a_folder_in_which_none_can_listen_leaves_a_client_alone(
+    daemon: OwnDaemon, config: Path, kind: str
+) -> None:
+    """G12: a file system without sockets or locks; the reason is said once, in words."""
+    address = address_of(env=daemon.env)
+    (Path(address.folder) / f"{address.name}.{kind}").mkdir()
+    with stdio_client(daemon, config) as client:
+        client.greet().call()
+        code, written = client.end()
+    assert code == 0
+    assert written.count("served without the daemon") == 1
+    assert "Is a directory" in written
+    assert daemon.pids() == []
+    assert all("Traceback" not in log.read_text() for log in Path(address.folder).glob("*.log") if log.is_file())
 
 
 def test_g12_a_long_path_of_the_runtime_folder_is_no_obstacle(daemon: OwnDaemon, config: Path) -> None:

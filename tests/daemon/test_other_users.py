@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import pegboard
 from pegboard.thin.address import address_of
 from pegboard.thin.connect import ask_all
 from pegboard.thin.wire import VERSION, line_of
@@ -97,6 +99,29 @@ def test_g12_another_version_is_refused_and_has_an_address_of_its_own(
         (shown,), problems = ask_all("status")
         assert ([shown["pid"]], problems) == (daemon.pids(), [])
         assert client.call()
+
+
+def test_g12_a_client_that_outlives_its_version_and_its_daemon_is_to_be_restarted(
+    daemon: OwnDaemon, config: Path, tmp_path: Path
+) -> None:
+    """G12: after an upgrade its daemon goes on; once that has ended each request says what to do, and none runs."""
+    installed = tmp_path / "installed"
+    shutil.copytree(
+        Path(pegboard.__file__).parent, installed / "pegboard", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    daemon.env["PYTHONPATH"] = str(installed)
+    with stdio_client(daemon, config) as client:
+        client.greet().call()
+        version = installed / "pegboard" / "support" / "version.py"
+        version.write_text(version.read_text().replace(f'"{pegboard.__version__}"', '"99.0"'))
+        assert client.call()
+        (pid,) = daemon.pids()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not daemon.pids())
+        until(lambda: "restart the client" in client.ask("tools/call", name="box__where")["error"]["message"])
+        with stdio_client(daemon, config) as newer:
+            newer.greet().call()
+            assert daemon.status()["version"] == "99.0"
 
 
 def test_g12_a_machine_that_was_suspended_goes_on(daemon: OwnDaemon, config: Path) -> None:

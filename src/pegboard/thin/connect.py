@@ -29,6 +29,9 @@ OPERATOR_LIMIT: Final = 15.0
 _TRIES: Final = 5
 """How often a daemon may end in the moment in which it is connected to."""
 _BUSY: Final = 0.01
+READY: Final = b"+"
+"""What a daemon writes to the client that started it once it listens; else it writes why it does not."""
+_LONGEST_REASON: Final = 4096
 
 
 NOT_RUNNING: Final = "not_running"
@@ -253,7 +256,7 @@ def _start(address: DaemonAddress) -> None:
     import subprocess  # it takes as long as the rest here, and few clients start a daemon
 
     ready, told = os.pipe()
-    command = [sys.executable, "-P", "-m", "pegboard", "daemon", "run", "--ready", str(told)]
+    command = [sys.executable, "-P", "-m", "pegboard", "daemon", "run", "--ready", str(told), "--of", __version__]
     command += ["--own", address.own] if address.own else []
     env = {name: value for name, value in os.environ.items() if name != TOKEN}
     try:
@@ -275,8 +278,10 @@ def _start(address: DaemonAddress) -> None:
         process.wait()  # it goes on as a child of no process of this user
         if not select.select([ready], [], [], START_LIMIT)[0]:
             raise NoDaemonError(f"it did not start within {START_LIMIT:.0f} s; its log is {address.log}")
-        if not os.read(ready, 1):
-            raise NoDaemonError(f"it ended while it started; its log is {address.log}")
+        said = os.read(ready, _LONGEST_REASON)
+        if said != READY:
+            reason = said.decode(errors="replace") or f"it ended while it started; its log is {address.log}"
+            raise NoDaemonError(reason)
     finally:
         os.close(ready)
 
