@@ -109,7 +109,7 @@ def tried(
 ) -> Installed:
     """Install Pegboard into a client of a new home, take it out again, and return what became of it."""
     with tempfile.TemporaryDirectory() as folder:
-        home, project = Path(folder, "home"), Path(folder, "project")
+        home, project = Path(folder, "home"), Path(folder, "home", "project")
         home.mkdir()
         project.mkdir()
         subprocess.run(["git", "init", "-q", str(project)], check=True)

@@ -78,6 +78,34 @@ def test_a_path_that_was_refused_is_read_with_the_line_that_allows_it(
 
 
 @pytest.mark.parametrize(
+    ("line", "given", "expected"),
+    [
+        ("sqlite3.OperationalError: unable to open database file", ("/srv/data/new",), [("/srv/data/new", "/srv/data")]),
+        ("SqliteError: attempt to write a readonly database", ("/srv/data/there",), [("/srv/data/there", "/srv/data")]),
+        ("unable to open database file", ("/srv/own/new", "/usr/bin/node"), []),
+        ("unable to open database file", (), []),
+        ("Permission denied", ("/srv/data/new",), []),
+    ],
+)
+def test_a_database_without_a_path_is_the_one_that_the_arguments_name(
+    line: str, given: tuple[str, ...], expected: list[tuple[str, str]]
+) -> None:
+    """A7: its folder is what it needs; nothing is guessed where it is granted, or no database is meant."""
+    found = [(one.kind, one.what, one.line) for one in replace(reader(), given=given).read(line)]
+    assert found == [("write", path, f"`confine: {{write: [/srv/own, {folder}]}}`") for path, folder in expected]
+
+
+def test_what_a_failed_call_names_and_cannot_be_read_is_said() -> None:
+    """A7: some programs say of a folder that they may not read that it is none of theirs, such as git."""
+    own = OwnPaths(files={folded("/srv/data"): "configuration"})
+    given = {"repo": "/srv/data/there", "others": ["/usr/bin/node", "/srv/own/x", "/keys"], "text": "a /srv/data", "n": 1}
+    found = list(reader().of_arguments(given))
+    assert [(one.kind, one.what, one.line) for one in found] == [READ]
+    assert found[0].text.startswith("it cannot read '/srv/data/there', which the call names: `confine:")
+    assert [one.line for one in reader(own=own).of_arguments({"path": "/srv/data", "odd": "/srv/data\0"})] == [""]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "PermissionError: [Errno 13] Permission denied: '/srv/own/file-of-mode-000'",
@@ -273,6 +301,31 @@ async def test_a_confined_plugin_shows_its_process_and_what_was_refused_to_it(ou
         before = source.activity()
         await source.restart(spec)
         assert source.activity().states > before.states
+    finally:
+        await source.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+async def test_a_server_that_says_no_word_of_what_was_refused_is_explained(outside: Path, tmp_path: Path) -> None:
+    """A7: a database of its arguments, and a folder that a call names, as published servers fail at them."""
+    spec = ServerSpec(
+        name="needing",
+        command=sys.executable,
+        args=(str(SERVERS / "needing_server.py"), "", "--db-path", str(outside / "data.db")),
+        confine=Confinement(folder=str(tmp_path)),
+    )
+    source = McpSource(mask=Masker(["s3cret-s3cret"]).text)
+    try:
+        connect = f"import sqlite3; sqlite3.connect({str(outside / 'data.db')!r}).execute('create table t (n)')"
+        answered = await call(source, spec, "do", code=connect)
+        assert "unable to open database file" in text(answered)
+        assert _line(tmp_path, outside) in answered.content[-1]["text"]
+        for folder, explained in ((str(outside), True), (str(tmp_path), False), (str(outside / "s3cret-s3cret"), False)):
+            Path(folder).mkdir(exist_ok=True)
+            answered = await call(source, spec, "do", code="raise ValueError('no repository')", folder=folder)
+            assert ("which the call names" in str(answered.content)) == explained
+        answered = await call(source, spec, "do", code="pass", folder=str(outside))
+        assert "which the call names" not in str(answered.content)
     finally:
         await source.aclose()
 

@@ -29,12 +29,14 @@ class RefusedAccess:
     """Something that a confined process says it was refused, and that its confinement does not grant (A7).
 
     ``what`` is a path or a port. ``line`` is what to write so that it is granted; where nothing is, ``why`` says so.
+    ``by`` is who names it: the process, or an argument of a call that failed.
     """
 
     kind: RefusedKind
     what: str
     line: str = ""
     why: str = ""
+    by: Literal["process", "call"] = "process"
 
     @property
     def text(self) -> str:
@@ -42,6 +44,8 @@ class RefusedAccess:
         doing = {"write": "write ", "read": "read ", "port": "use port ", "socket": "use the socket "}[self.kind]
         what = self.what if self.kind == "port" else repr(self.what)
         helps = f": {self.line} would allow it" if self.line else f". {self.why}"
+        if self.by == "call":
+            return f"it cannot {doing}{what}, which the call names{helps}".rstrip(".")
         return f"it says that it could not {doing}{what}{helps}".rstrip(".")
 
 

@@ -190,6 +190,15 @@ def named_paths(args: Iterable[str], env: Mapping[str, str], folder: str) -> Ite
                 yield what, path
 
 
+def given_files(args: Iterable[str], env: Mapping[str, str], folder: str) -> Iterator[str]:
+    """Yield the paths that are no folders, there or not, which the arguments and the environment of a server name."""
+    for text in (*args, *env.values()):
+        for named in dict.fromkeys((text, text.partition("=")[2])):
+            path = os.path.join(folder, os.path.expanduser(named))  # noqa: PTH111, PTH118
+            if os.sep in named and not set("\0:") & set(named) and not os.path.isdir(path):  # noqa: PTH112
+                yield path
+
+
 def points_to_socket(name: str, value: str) -> bool:
     """Return whether a variable of an environment leads to a socket of this machine."""
     if name in _TO_SOCKETS or value.startswith("unix:"):

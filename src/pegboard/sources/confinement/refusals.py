@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import Confinement
-from pegboard.core.model.tools import CallResult, Frozen
+from pegboard.core.model.tools import CallResult, Frozen, JsonObject
 from pegboard.ports import RefusedAccess
 from pegboard.sources.confinement.command import line_for
 from pegboard.sources.confinement.policy import ConfinementPolicy
@@ -31,6 +31,9 @@ _SAYS: Final = re.compile(
     r"|unable to open database file|\[Errno 1[3]?\]",
     re.IGNORECASE,
 )
+_DATABASE: Final = re.compile(r"unable to open database|readonly database", re.IGNORECASE)
+"""How sqlite says that it could not write: often without a path, and it needs the folder for a second file."""
+_MOST_ARGUMENTS: Final = 20
 _NO_NAMES: Final = re.compile(
     r"EAI_AGAIN|EAI_FAIL|failure in name resolution|could not resolve host|dns error|lookup [^\s/]{1,253}: ",
     re.IGNORECASE,
@@ -110,6 +113,7 @@ class RefusalReader:
         confinement: what the configuration says.
         own: the files of Pegboard's own.
         folder: where it was started.
+        given: the files that its arguments and its environment name, there or not.
         machine: what is asked about paths.
     """
 
@@ -117,6 +121,7 @@ class RefusalReader:
     confinement: Confinement
     own: OwnPaths
     folder: str
+    given: tuple[str, ...] = ()
     machine: PathProbe = field(default_factory=ThisMachine)
     _printed: int = 0
 
@@ -141,6 +146,13 @@ class RefusalReader:
                 self._printed = read
             yield from self._of_line(line, says)
 
+    def of_arguments(self, arguments: JsonObject) -> Iterator[RefusedAccess]:
+        """Yield the paths in the arguments of a failed call that exist and that the process cannot read."""
+        texts = [each for value in arguments.values() for each in (value if isinstance(value, list | tuple) else (value,))]
+        for path in [each for each in texts if isinstance(each, str) and each.startswith(("/", "~/"))][:_MOST_ARGUMENTS]:
+            found = self._path(path, "", named=False) if "\0" not in path else ()
+            yield from (replace(one, by="call") for one in found if one.kind == "read")
+
     def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[RefusedAccess]:
         if says is None:
             yield from self._port(53)
@@ -149,7 +161,10 @@ class RefusalReader:
         for port in ports:
             yield from self._port(port)
         if not ports:
-            for path, named in dict(_paths(line, says)).items():
+            paths = dict(_paths(line, says))
+            if not paths and _DATABASE.search(line) is not None:
+                paths = dict.fromkeys(self.given, True)
+            for path, named in paths.items():
                 yield from self._path(path, line, named=named)
 
     def _port(self, port: int) -> Iterator[RefusedAccess]:
@@ -163,6 +178,11 @@ class RefusalReader:
             return
         found = self.machine.resolved(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
         there = self.machine.exists(found)
+        if _DATABASE.search(line) is not None:
+            place = self._above(found)
+            if not self.policy.writes(place) and self.machine.may(place, "write"):
+                yield self._refused("write", found, place)
+            return
         if found.endswith(".sock") and _ON_THE_NETWORK.search(line):
             yield RefusedAccess(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
             return

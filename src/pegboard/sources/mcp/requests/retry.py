@@ -146,7 +146,7 @@ async def _once(
         connection.usage.end()
     connection.history.answered()
     if made is not None and answer.is_error:
-        return _with_refusals(connection, answer)
+        return _with_refusals(connection, live, answer, made)
     return answer
 
 
@@ -176,12 +176,13 @@ def _answered() -> InFlight:
     return in_flight
 
 
-def _with_refusals(connection: Connection, result: CallResult) -> CallResult:
-    """Return the result of a tool that failed with what it says was refused to its server, and what would allow it."""
+def _with_refusals(connection: Connection, live: OpenConnection, result: CallResult, made: Call) -> CallResult:
+    """Return the result of a tool that failed with what was refused to its server, and what would allow it."""
     texts = (str(block.get("text", "")) for block in result.content[:_MOST_BLOCKS])
     refused = [one for text in texts for one in connection.read_refusals(text)]
     if connection.spec.noun != "server":
         return result  # the plugin's own source says so
+    refused = refused or live.unread_arguments(made.arguments, connection.mask)
     return with_refusals(result, connection.spec.label, refused)
 
 

@@ -16,6 +16,7 @@ from pegboard.sources.confinement import (
     InstalledProgram,
     KeptRefusals,
     RefusalReader,
+    given_files,
     available,
     confined_command,
     installed_program,
@@ -125,7 +126,9 @@ def confined_launch(
     except BaseException:
         removed(temporary)
         raise
-    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=cwd or os.getcwd())  # noqa: PTH109
+    folder = cwd or os.getcwd()  # noqa: PTH109
+    given = tuple(given_files(spec.args, spec.env, folder))
+    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=folder, given=given)
     return Launch(command=command, args=args, env=env, policy=policy, refusals=reader, cwd=cwd)
 
 

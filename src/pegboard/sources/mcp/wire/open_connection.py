@@ -270,9 +270,15 @@ class OpenConnection:
 
     def read_refusals(self, text: str, *, printed: bool = False) -> tuple[RefusedAccess, ...]:
         """Note and return what a text without secrets says was refused to the process, where that is confined."""
-        if self.refusals is None:
-            return ()
-        found = tuple(self.refusals.read(text, printed=printed))
+        return () if self.refusals is None else self._noted(self.refusals.read(text, printed=printed))
+
+    def unread_arguments(self, arguments: JsonObject, mask: Callable[[str], str]) -> tuple[RefusedAccess, ...]:
+        """Note and return what the arguments of a failed call name and a confined process cannot read."""
+        found = () if self.refusals is None else self.refusals.of_arguments(arguments)
+        return self._noted(one for one in found if mask(one.text) == one.text)
+
+    def _noted(self, refused: Iterable[RefusedAccess]) -> tuple[RefusedAccess, ...]:
+        found = tuple(refused)
         if len(self.refused) < _REFUSED:
             self.refused |= dict.fromkeys(found)
         self.note_refused(found)
