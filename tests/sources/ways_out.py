@@ -67,6 +67,17 @@ descriptors of another: os.readlink(f"/proc/{W['victim']}/fd/1") and out()
 environment of Pegboard: open(f"/proc/{W['pegboard']}/environ", "rb").read() and out()
 shared memory by name: open(W["shared"]).read() and out()
 token of the gateway: open(W["token"]).read() and out()
+by a newer call: os.read(call(437, 437, -100, W["key"].encode(), struct.pack("QQQ", 0, 0, 0), 24), 9) and out()
+over the root of a thread: open("/proc/thread-self/root" + W["key"]).read() and out()
+opened again: f = os.open(W["key"], os.O_PATH); open(f"/proc/self/fd/{f}").read() and out()
+over a hard link of a descriptor:
+    f = os.open(W["key"], os.O_PATH)
+    call(265, 37, -100, f"/proc/self/fd/{f}".encode(), -100, b"got", 0x400)
+    open("got").read() and out()
+vector of another: open(f"/proc/{W['victim']}/auxv", "rb").read() and out()
+pages of another by their numbers: open(f"/proc/{W['victim']}/pagemap", "rb").read(8) and out()
+system call of another: open(f"/proc/{W['victim']}/syscall").read() and out()
+input and output of another: open(f"/proc/{W['victim']}/io").read() and out()
 """
 
 WRITES: Final = """
@@ -113,6 +124,19 @@ what a core of another has: open(f"/proc/{W['victim']}/coredump_filter", "w").wr
 memory of another, written: open(f"/proc/{W['victim']}/mem", "r+b") and out()
 terminal of another: f = open(W["terminal"], "w"); fcntl.ioctl(f, 0x5412, b"x") or out()
 text on a terminal: open(W["terminal"], "w").write("x") and out()
+emptied by opening: os.open(W["module"], os.O_RDONLY | os.O_TRUNC)
+score of another: open(f"/proc/{W['victim']}/oom_score_adj", "r+").write("500") and out()
+pages of another, forgotten: open(f"/proc/{W['victim']}/clear_refs", "w").write("1") and out()
+name of a thread of another: open(f"/proc/{W['victim']}/task/{W['victim']}/comm", "w").write("x") and out()
+device of a terminal: os.mknod("device", 0o20600, os.makedev(5, 0)) or out()
+child that outlives it:
+    if (child := os.fork()) == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open(W["outside"] + "/late", "w")
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep(0.05)
 store of Pegboard: open(W["store"], "r+b") and out()
 state of Pegboard: open(W["state"] + "/mine", "x") and out()
 caches of Pegboard: open(W["caches"] + "/mine", "x") and out()
@@ -162,6 +186,9 @@ semaphores: call(66, 191, call(64, 190, 0, 1, 0o1600), 0, 0, 0); out()
 messages: call(71, 187, call(68, 186, 0, 0o1600), 0, 0); out()
 named messages:
     call(240, 180, W["label"].encode(), 0o102, 0o600, 0) >= 0 and (call(241, 181, W["label"].encode()), out())
+group of processes of another: os.killpg(os.getpgid(W["victim"]), 0) or out()
+parameters of the scheduler: call(142, 118, W["victim"], struct.pack("i", 0)) >= 0 and out()
+pages of another, moved: call(279, 239, W["victim"], 0, 0, 0, 0, 0) >= 0 and out()
 keys of the user: call(248, 217, b"user", W["label"].encode(), b"x", 1, -1) > 0 and out()
 """
 
@@ -240,6 +267,13 @@ datagram to a socket: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"
 pair that sends elsewhere:
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     a.sendto(b"x", W["datagrams"]) and out()
+pair that is connected elsewhere:
+    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    a.connect(W["datagrams"])
+    a.send(b"x") and out()
+pair that is bound: a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.bind("\0x" + W["label"]); out()
+lighter datagrams: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136) and out()
+echo requests: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1) and out()
 by a shell of its own:
     said = f"echo x > /dev/tcp/127.0.0.1/{W['port']}"
     subprocess.run(["bash", "-c", said], capture_output=True).returncode == 0 and out()
@@ -253,6 +287,13 @@ times: os.utime(W["outside"] + "/file"); out()
 extended attributes: os.setxattr(W["outside"] + "/file", b"user.pegboard", b"x"); out()
 sizes: os.stat(W["key"]).st_size and out()
 where links lead: os.readlink(f"/proc/self/exe") and os.readlink(W["home"] + "/link") and out()
+chattr: fcntl.ioctl(os.open(W["project"] + "/data", os.O_RDONLY), 0x40086602, struct.pack("l", 0x40)); out()
+locks: fcntl.flock(os.open("/etc/passwd", os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB) or out()
+leases: fcntl.fcntl(os.open("/etc/hostname", os.O_RDONLY), 1024, 0) or out()
+fanotify:
+    f = call(300, 262, 0x200, 0)
+    call(301, 263, f, 1, 0x20, -100, os.path.dirname(W["key"]).encode())
+    out()
 inotify: libc.inotify_add_watch(libc.inotify_init(), os.path.dirname(W["key"]).encode(), 0xFFF) > 0 and out()
 command lines: open(f"/proc/{W['victim']}/cmdline").read() and out()
 """
