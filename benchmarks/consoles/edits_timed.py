@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -67,7 +68,10 @@ async def measured(folder: Path, tools: int, rounds: int) -> list[Row]:
     config = configured(folder, tools)
     sys.path.insert(0, str(folder))
     async with Pegboard.open(config) as board:
-        await discover_every(board.services, IN_PROCESS)
+        while len(board.world.catalog) < PLUGINS * (tools // PLUGINS):
+            await discover_every(board.services, IN_PROCESS)
+            await asyncio.sleep(0.1)
+        gc.set_threshold(20_000, 20, 20)  # as in a gateway
         editing, editor = Editing(board.services, board.editable), Editor(name="bench", agents=None)
         rows: list[Row] = []
         for name, path, values in (

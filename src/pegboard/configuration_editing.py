@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
+    from pegboard.core.model.agents import World
     from pegboard.problems import Problem
 
 
@@ -96,7 +97,7 @@ class EditableFile:
         """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""
         self._require_file()
         found = await asyncio.to_thread(read_whole, self.source().path)
-        secrets = self.secrets(found.text)
+        secrets = await asyncio.to_thread(self.secrets, found.text)
         return WrittenText(file=found.file, text=found.text, digest=found.digest, secrets=secrets)
 
     def value(self, text: str, path: Sequence[str]) -> Any:
@@ -131,7 +132,7 @@ class EditableFile:
     async def judged(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         configuration, problems = await asyncio.to_thread(self._inspected, text)
-        masker = Masker(self.services.masker.values | self.secrets(text))
+        masker = Masker(self.services.masker.values | await asyncio.to_thread(self.secrets, text))
         there, before = await asyncio.to_thread(self._inspected, None)
         known = {(problem.code, problem.message) for problem in before}
         added = [problem for problem in problems if (problem.code, problem.message) not in known]
@@ -146,11 +147,15 @@ class EditableFile:
         return EditJudgement(
             problems=shown(problems),
             added=shown(added),
-            world=counted.world(self.services.loader.supposing(counted.specs)),
+            world=await asyncio.to_thread(self._world, counted),
             changes=changes,
             waiting=waiting,
             secrets=configuration.secrets,
         )
+
+    def _world(self, configuration: Configuration) -> World:
+        """Return what a configuration would be, with the catalog as far as it is known; of many tools it takes long."""
+        return configuration.world(self.services.loader.supposing(configuration.specs))
 
     async def reference_for(self, name: str, value: str) -> str:
         """Return the reference under which a secret would be kept; its name is free, or has this value already."""

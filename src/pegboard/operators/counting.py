@@ -27,8 +27,12 @@ SOON: Final = 0.05
 
 async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
     """Count the tokens of tools, so that their price is known; others run meanwhile."""
+    left = iter(tools)
+    if (first := next(left, None)) is None:
+        return
+    await asyncio.to_thread(services.prices, (first,))  # the first count of a process reads the vocabulary
     until = time.perf_counter() + AT_ONCE
-    for tool in tools:
+    for tool in left:
         services.prices((tool,))
         if time.perf_counter() > until:
             await asyncio.sleep(0)

@@ -116,8 +116,7 @@ async def _changed(
     if not gained and not lost and unknown == unknown_then and alike:
         return None
     comparison = Comparison(services, supposed, _AnyState(), parsed)
-    for known, above in await sessions_of(services, name):
-        comparison.add(known, above)
+    await comparison.add(await sessions_of(services, name))
     await count_ahead(services, (*gained, *lost, *comparison.tools()))
     sessions = comparison.changes()
     if not (gained or lost or sessions or unknown != unknown_then):

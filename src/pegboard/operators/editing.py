@@ -236,7 +236,7 @@ class Editing:
             ConfigError: there is no file, or it cannot be read.
         """
         written = await self._configuration.read()
-        whole = self._configuration.value(written.text, ())  # a large file takes long to read
+        whole = await asyncio.to_thread(self._configuration.value, written.text, ())  # a large file takes long to read
         roots: dict[str, tuple[str, ...]] = {name: (name,) for name in ("agents", "toolkits", "loadouts", "plugins")}
         roots["servers"] = self._configuration.servers(written.text)
         found = {name: list(_inside(whole, path)) for name, path in roots.items()}
@@ -260,7 +260,8 @@ class Editing:
         if not await self._may(editor, path):
             _require_every_agent(editor)
         names = await self._names(written.secrets)
-        return EditedEntry(path=path, value=_each_text(self._configuration.value(written.text, path), names.shown))
+        value = await asyncio.to_thread(self._configuration.value, written.text, path)
+        return EditedEntry(path=path, value=_each_text(value, names.shown))
 
     def _path(self, section: str, name: str, written: WrittenText) -> tuple[str, ...]:
         root = self._configuration.servers(written.text) if section == "servers" else (section,)
@@ -295,19 +296,27 @@ class Editing:
             UsageError: the editor may not edit for every agent that it would change something for.
         """
         written = await self._configuration.read()
-        meant = tuple([await self._meant(editor, written, change) for change in changes])
-        text = self._configuration.edited(written.text, meant)
+        names = await self._names(written.secrets)
+        meant, text = await asyncio.to_thread(self._edited, editor, written, changes, names)
         edit = await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
         if kept:
             self._kept.change(edit.id, replace(self._found(editor, edit.id), to_keep=dict(kept)))
         return edit
 
-    async def _meant(self, editor: Editor, written: WrittenText, change: ConfigurationChange) -> ConfigurationChange:
+    def _edited(
+        self, editor: Editor, written: WrittenText, changes: Sequence[ConfigurationChange], names: ShownNames
+    ) -> tuple[tuple[ConfigurationChange, ...], str]:
+        """Return changes with secrets in place of their marks, and the text with the changes in it."""
+        meant = tuple(self._meant(editor, written, change, names) for change in changes)
+        return meant, self._configuration.edited(written.text, meant)
+
+    def _meant(
+        self, editor: Editor, written: WrittenText, change: ConfigurationChange, names: ShownNames
+    ) -> ConfigurationChange:
         """Return a change with secrets in place of their marks.
 
         Who sees some agents moves no secret, and no variable, to where it did not stand: a description is read.
         """
-        names = await self._names(written.secrets)
         there = self._configuration.value(written.text, change.path)
         value = _each_text(change.value, names.meant)
         if editor.agents is not None:
@@ -475,7 +484,7 @@ class Editing:
         problems = tuple(map(_without_others, judgement.added)) if limited else judgement.problems
         errors = sum(problem.severity == "error" for problem in judgement.problems)
         saveable = not errors and text != written.text
-        secrets = judgement.secrets | self._configuration.secrets(text)
+        secrets = judgement.secrets | await asyncio.to_thread(self._configuration.secrets, text)
         names = await self._names(written.secrets | secrets)
         kept = _KeptEdit(
             what=what,
@@ -486,23 +495,22 @@ class Editing:
             reason=_reason(own),
             secrets=secrets,
         )
+        diff = await asyncio.to_thread(self._difference, written.text, text, changes if limited else None, names)
         identity = self._kept.keep(editor.name, kept)
-        shown = masked(
-            ProposedEdit(
-                id=identity,
-                what=what,
-                file=written.file,
-                digest=written.digest,
-                diff=self._difference(written.text, text, changes if limited else None, names),
-                problems=problems,
-                errors=errors,
-                grants=tuple(_shown(change, judgement) for change in listed[:MOST_CHANGES]),
-                more_grants=max(0, len(listed) - MOST_CHANGES),
-                agents=agents,
-                saveable=saveable,
-            ),
-            names,
+        proposed = ProposedEdit(
+            id=identity,
+            what=what,
+            file=written.file,
+            digest=written.digest,
+            diff=diff,
+            problems=problems,
+            errors=errors,
+            grants=tuple(_shown(change, judgement) for change in listed[:MOST_CHANGES]),
+            more_grants=max(0, len(listed) - MOST_CHANGES),
+            agents=agents,
+            saveable=saveable,
         )
+        shown = await asyncio.to_thread(masked, proposed, names)
         self._kept.change(identity, replace(kept, shown=shown))
         return shown
 

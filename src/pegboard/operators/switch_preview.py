@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +28,7 @@ from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
 from pegboard.dialects.host_tools import host_tool_definitions
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.counting import count_ahead
+from pegboard.operators.counting import AT_ONCE, count_ahead
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
 from pegboard.ports import SessionKey, SwitchKind
@@ -121,8 +123,7 @@ class SwitchPreviews:
         after = supposed.of_agent(agent)
         gained, lost = only_in(after, before), only_in(before, after)
         comparison = Comparison(services, supposed, Reach(before, after), self._parsed)
-        for known, above in sessions:
-            comparison.add(known, above)
+        await comparison.add(sessions)
         await count_ahead(services, (*gained, *lost, *comparison.tools()))
         unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
         found = SwitchPreview(
@@ -300,8 +301,16 @@ class Comparison:
         self._known: dict[Hashable, _Difference | None] = {}
         self._changed: list[tuple[SessionKey, _Difference]] = []
 
-    def add(self, known: KnownSession, above: Above) -> None:
-        """Compare a session."""
+    async def add(self, sessions: Iterable[tuple[KnownSession, Above]]) -> None:
+        """Compare sessions; others run meanwhile."""
+        until = time.perf_counter() + AT_ONCE
+        for known, above in sessions:
+            self._add(known, above)
+            if time.perf_counter() > until:
+                await asyncio.sleep(0)
+                until = time.perf_counter() + AT_ONCE
+
+    def _add(self, known: KnownSession, above: Above) -> None:
         try:
             state = self._parsed.of(known)
         except ValueError:
