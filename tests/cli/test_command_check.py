@@ -105,6 +105,22 @@ def test_s9_a_start_over_the_budget_is_a_warning(run: Run, project: Path) -> Non
     assert "tools of 2" in problem["message"]
 
 
+@pytest.mark.parametrize(("model", "warned"), [(None, True), ("openai", True), ("anthropic", False)])
+def test_more_tools_than_a_request_has_are_a_warning(run: Run, folder: Path, model: str | None, warned: bool) -> None:
+    """D4: of the model that the agent names, of OpenAI's where it names none; the first that is not listed is named."""
+    code = "".join(f"def tool_{n}() -> int:\n    return {n}\n\n\n" for n in range(130))
+    (folder / "many_tools.py").write_text(code)
+    models = {"openai": {"provider": "openai", "id": "gpt-5.4"}, "anthropic": {"provider": "anthropic", "id": "claude"}}
+    agent = {"tools": ["many"], **({} if model is None else {"model": model})}
+    config = {"plugins": {"many": {"python": "many_tools"}}, "models": models, "agents": {"crowded": agent}}
+    (folder / "pegboard.yaml").write_text(json.dumps(config))
+    problems = run("check", "--json").json["problems"]
+    assert [(one["severity"], one["code"], one["path"]) for one in problems] == (
+        [("warning", "many_tools", "agents.crowded")] if warned else []
+    )
+    assert all("130 tools" in one["message"] and "'tool_128'" in one["message"] for one in problems)
+
+
 def test_f4_a_check_of_the_budget_counts_no_request(run: Run, project: Path) -> None:
     """F4, S9: no model was sent what `check` looks at."""
     config = project / "pegboard.yaml"

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,16 @@ from agents import Agent, ModelSettings, Runner
 from framework_drivers import Driver
 from loop_talk import FORMS, Form, talk
 from openai_agents_driver import model_of_form
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import Tool
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
-from pegboard import Pegboard
+from pegboard import Host, Pegboard
+from pegboard.dialects.names import CALL
 from pegboard.frameworks.openai_agents import equip
-from pegboard.testing import ModelAnswer, StrictProvider
+from pegboard.frameworks.pydantic_ai import SessionTools
+from pegboard.testing import ModelAnswer, ProviderRefusal, StrictProvider
 from pegboard.testing.providers.tool_rules import MOST_TOOLS
 
 CONFIG: dict[str, Any] = {
@@ -127,6 +133,7 @@ async def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield board
 
 
+THROUGH: ModelAnswer = [(CALL, {"name": "tool_199", "arguments": {"to": "ada"}})]
 ROOTS = {"find_any": {"url": "u"}, "find_one": {"id": "i"}, "find_all": {"id": "i", "url": "u"}}
 EMPTY = ("say_nothing", "find_none", "say_blank")
 
@@ -175,18 +182,116 @@ async def test_a_loop_sends_a_result_that_has_no_text(board: Pegboard, form: For
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_more_tools_than_a_provider_takes_end_no_run(driver: Driver, board: Pegboard, stream: bool) -> None:
-    """D4: those behind its last place leave, each is reported, and those before it run; once refused, never again."""
+async def test_what_a_provider_has_no_place_for_is_found_and_called(
+    driver: Driver, board: Pegboard, caplog: pytest.LogCaptureFixture, stream: bool
+) -> None:
+    """D4: as many tools as it takes are listed and nothing is refused; the others are loaded; one line says so."""
+    reported: list[Any] = []
+    board.on("adapted", reported.append)
+    board.on("rejected", reported.append)
+    answers = [[("tool_3", {"to": "ada"})], [("load_tools", {"names": ["tool_199"]})], THROUGH, "Done."]
+    if driver.form == "anthropic":
+        answers[1:3] = [[("tool_199", {"to": "ada"})]]
+    with StrictProvider(*answers, "Still.") as server:
+        going = driver.talk(await board.session(agent="crowded", session_id="s"), url=server.url)
+        for said in ("Done.", "Still."):
+            assert (await going.run("Go on.", stream=stream)).answer.strip() == said
+
+    assert (server.refusals, ran("many_tools")) == ([], [3, 199])
+    expected = 0 if driver.form == "anthropic" else 1
+    assert [event["subject"] for event in reported] == expected * ["form:tools"]
+    assert sum(one.name == "pegboard" and one.levelname == "WARNING" for one in caplog.records) == expected
+    if expected:
+        assert {len(body["tools"]) for body in server.bodies} == {MOST_TOOLS}
+
+
+class FewTools:
+    """A model whose provider takes 64 tools; it loads one of the others in its second turn, and calls it."""
+
+    def __init__(self) -> None:
+        said: list[ModelAnswer] = ["Done.", [("load_tools", {"names": ["tool_199"]})], THROUGH, "Done."]
+        self.says, self.refused = iter(said), 0
+
+    def __call__(self, body: Mapping[str, Any]) -> ModelAnswer:
+        had = sum(not tool.get("defer_loading") for tool in body["tools"])
+        if had <= 64:
+            return next(self.says)
+        self.refused += 1
+        text = f"array too long. Expected an array with maximum length 64, but got an array with length {had} instead."
+        return ProviderRefusal(text=f"Invalid 'tools': {text}", param="tools", code="array_above_max_length")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_limit_of_which_only_a_refusal_says_is_kept(driver: Driver, board: Pegboard, stream: bool) -> None:
+    """D4: refused once: the request is sent without the rest, which the model finds in the next run."""
     reported: list[Any] = []
     board.on("rejected", reported.append)
-    with StrictProvider([("tool_3", {"to": "ada"})], "Done.", [("tool_4", {"to": "ada"})], "Done.") as server:
+    model = FewTools()
+    with StrictProvider(model=model) as server:
         going = driver.talk(await board.session(agent="crowded", session_id="s"), url=server.url)
         for _ in range(2):
             assert (await going.run("Go on.", stream=stream)).answer.strip() == "Done."
 
-    excess = [] if driver.form == "anthropic" else [f"tool:tool_{n}" for n in range(MOST_TOOLS, 200)]
-    assert ([event["subject"] for event in reported], ran("many_tools")) == (excess, [3, 4])
-    assert len(server.refusals) == bool(excess)
+    assert (model.refused, reported, ran("many_tools")) == (1, [], [199])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+async def test_a_loop_lists_what_a_provider_has_a_place_for(board: Pegboard, form: Form) -> None:
+    """D4: the same in every form of a loop, and what a host sends beside counts where the provider refuses it."""
+    answers: list[ModelAnswer] = [[("load_tools", {"names": ["tool_199"]})], "Done."]
+    if form.form == "anthropic":
+        answers[0] = [("tool_199", {"to": "ada"})]
+    async with talk(await board.session(agent="crowded", session_id="s"), form, lambda _: answers.pop(0)) as going:
+        assert await going.say("Go on.") == "Done."
+
+    assert going.server.refusals == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_tools_of_the_agent_take_places_of_their_own(board: Pegboard, stream: bool) -> None:
+    """D4: an agent of pydantic-ai over OpenAI with three tools of its own."""
+    names = ["first", "second", "third"]
+    agent: Any = PydanticAgent(
+        tools=[Tool(lambda: "own", name=name) for name in names],
+        capabilities=[SessionTools(await board.session(agent="crowded", session_id="s"))],
+    )
+    with StrictProvider([("load_tools", {"names": ["tool_199"]})], THROUGH, [("first", {})], "Done.") as server:
+        model = OpenAIChatModel("gpt-4.1", provider=OpenAIProvider(base_url=f"{server.url}/v1", api_key="k"))
+        if stream:
+            async with agent.run_stream("Go on.", model=model) as done:
+                assert await done.get_output() == "Done."
+        else:
+            assert (await agent.run("Go on.", model=model)).output == "Done."
+
+    assert (server.refusals, ran("many_tools")) == ([], [199])
+    assert {len(body["tools"]) for body in server.bodies} == {MOST_TOOLS}
+
+
+@pytest.mark.parametrize("dialect", ["pegboard", "invokeother", "discovery"])
+@pytest.mark.parametrize("agent", ["crowded", "kit"])
+async def test_what_the_list_has_no_place_for_is_loaded_in_each_dialect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, agent: str
+) -> None:
+    """D4, P3, T4: whether tools are named or in a toolkit that is loaded from the start: found, loaded, called."""
+    (tmp_path / "many_tools.py").write_text(MANY)
+    monkeypatch.chdir(tmp_path)
+    kit = {"many": {"description": "Do things by number.", "tools": ["many"]}}
+    agents = {
+        "crowded": {"tools": ["many"], "dialect": dialect},
+        "kit": {"allowed_toolkits": ["many"], "initial_toolkits": ["many"], "dialect": dialect},
+    }
+    config = {"store": "memory:", "plugins": CONFIG["plugins"], "toolkits": kit, "agents": agents}
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent=agent, session_id="s", host=Host(delivery=("result",)))
+        assert (await session.fit_list(50), await session.fit_list(50)) == (True, False)
+        surface = await session.surface(message="Go on.")
+        listed = [one.tool.wire for one in surface.tools]
+        found = await session.search("do number 199")
+        answer = await session.call(CALL, {"name": "tool_199", "arguments": {"to": "ada"}})
+        assert (answer.status, ran("many_tools")) == ("ok", [199])
+
+    assert (len(listed), listed.count(CALL), "tool_199" in listed) == (50, 1, False)
+    assert ("tool_199", "loadable") in [(one.name, one.status) for one in found.results]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

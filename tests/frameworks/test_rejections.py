@@ -136,10 +136,13 @@ def test_a_refusal_of_anything_else_takes_no_tool_away(error: Exception, kind: s
     assert (rejection.kind, rejection.names) == (kind, ())
 
 
-def test_tools_beyond_the_number_that_a_provider_takes_leave() -> None:
-    text = "Invalid 'tools': array too long. Expected an array with maximum length 3, but got an array with length 5."
-    error = stated(text, "tools", "array_above_max_length")
-    assert rejection_of(error, SENT).names == ("role", "tool")
+@pytest.mark.parametrize(("had", "names"), [(5, ("role", "tool")), (6, ("tag", "role", "tool"))])
+def test_tools_beyond_the_number_that_a_provider_takes_are_too_many(had: int, names: tuple[str, ...]) -> None:
+    """D4: nothing is wrong with them; what the host has sent beside is counted where the provider says how many."""
+    text = "Invalid 'tools': array too long. Expected an array with maximum length 3, but got an array with length"
+    error = stated(f"{text} {had}.", "tools", "array_above_max_length")
+    rejection = rejection_of(error, SENT)
+    assert (rejection.kind, rejection.names) == ("many", names)
 
 
 @pytest.fixture
@@ -155,7 +158,7 @@ async def test_a_rejected_tool_is_left_out_of_its_session_alone_and_only_as_it_w
     ann, bob = [await board.session(agent="scholar", session_id="s", principal=name) for name in ("ann", "bob")]
     own = {loaded.tool.wire: loaded.tool for loaded in (await ann.surface()).tools}
     name = next(iter(own))
-    assert list(reject_tools(RefusedError(f"Invalid schema for function '{name}'."), [*own], own, ann)) == [name]
+    assert list(await reject_tools(RefusedError(f"Invalid schema for function '{name}'."), [*own], own, ann)) == [name]
     again = await board.session(agent="scholar", session_id="s", principal="ann")
     assert rejected_of(again, own.values()) == {name}
     assert rejected_of(again, [replace(own[name], description="Mended.")]) == frozenset()

@@ -626,6 +626,31 @@ class Session:
         about = {"principal": key.principal, "agent": key.agent, "session": key.session}
         self._services.events.emit("adapted", {**about, "subject": f"tool:{tool.wire}", "reason": text})
 
+    async def fit_list(self, room: int) -> bool:
+        """Leave out of the list what a provider's limit has no place for; the model finds and calls it all the same.
+
+        What is loaded from the start is shortened from its end: the rest counts as what may be loaded (D4). It is
+        reported once: a line in the log, and an event.
+
+        Args:
+            room: how many tools of the session a request has place for.
+
+        Returns:
+            Whether the list is shorter now.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
+        snapshot = await self._prepared()
+        fitting = views.list_limit.with_room(self._services, snapshot, room)
+        if fitting is None:
+            return False
+        self._info, self._shown = fitting, replace(self._shown, wire_list=())
+        if snapshot.info.constraints.most_at_start is None:
+            views.list_limit.report(self._services, snapshot, await self._prepared())
+        return True
+
     # -- how its requests read the session: once, and what is loaded has been seen (S2, P4)
 
     async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:

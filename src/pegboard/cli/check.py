@@ -425,6 +425,8 @@ async def _problems(
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
     found = [*problems, *known_problems.shared_names(services, asked), *known_problems.faults(services, asked, unfit)]
     found += [*known_problems.not_tools(services, asked), *known_problems.excluded_tools(services)]
+    for agent in services.world.agents.values():
+        found += known_problems.many_tools(services, agent)
     return [*found, *(known_problems.requirements(services) if probe else ())]
 
 

@@ -41,6 +41,7 @@ ProblemCode = Literal[
     "initial_not_allowed",
     "keyring_missing",
     "loadout_cycle",
+    "many_tools",
     "mcp_missing",
     "misplaced_reference",
     "missing_key",

@@ -222,7 +222,9 @@ class Loop:
         """
         rejection = rejection_of(error, self._sent)
         match rejection:
-            case Rejection(kind="tool", names=names) if set(names) - self._rejected:
+            case Rejection(kind="many", names=names) if await self._session.fit_list(len(self._sent) - len(names)):
+                self._session.info.conversation.most_tools, self._head = len(self._sent) - len(names), {}
+            case Rejection(kind="tool" | "many", names=names) if set(names) - self._rejected:
                 for name in names:
                     self._session.report_rejected(f"tool:{name}", rejection.text)
                 self._rejected.update(names)
@@ -245,7 +247,11 @@ class Loop:
         if self._run is None or self.done or (history.message is not None and self._has_replied):
             name = f"{self._name} {next(self._turns)}"
             self._run = SessionRun(
-                lambda: self._session, lambda: (self._name, name), limit=self._limit, exact_names=False
+                lambda: self._session,
+                lambda: (self._name, name),
+                limit=self._limit,
+                provider=self._provider,
+                exact_names=False,
             )
             self._has_replied = False
         self.done = False

@@ -27,6 +27,7 @@ from pegboard.core.access.settings.predicates import is_error
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.delivery import LIBRARY
+from pegboard.core.model.model_hosts import most_tools
 from pegboard.core.model.naming import agents_named, some_of
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, ServerSpec
@@ -36,6 +37,7 @@ from pegboard.core.state.name_conflicts import NameConflict, name_conflicts
 from pegboard.core.state.requirements import unresolved_requirements
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_of
+from pegboard.dialects.host_tools import host_tool_definitions
 from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import SOON, count_ahead
 from pegboard.ports import SessionKey
@@ -130,7 +132,7 @@ async def _every(services: Services) -> AsyncIterator[Problem]:
         if agent.budget.tokens is not None:
             permissions = services.compiler.of_agent(agent.name)
             await count_ahead(services, (one.tool for one in active_tools(permissions, DEFAULT).values()))
-        for problem in over_budget(services, agent):
+        for problem in (*over_budget(services, agent), *many_tools(services, agent)):
             yield problem
         await asyncio.sleep(0)
 
@@ -376,6 +378,25 @@ def over_budget(services: Services, agent: Agent) -> Iterator[Problem]:
             hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
         message = f"what is loaded from the start exceeds the budget: {over}."
         yield Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place)
+
+
+def many_tools(services: Services, agent: Agent) -> Iterator[Problem]:
+    """Yield a warning for an agent that has more tools from the start than a request to its model has (D4)."""
+    most = most_tools(agent.provider_model)
+    permissions = services.compiler.of_agent(agent.name)
+    start = [one.tool for one in active_tools(permissions, DEFAULT).values()]
+    wires = [tool.wire for tool in (*start, *host_tool_definitions(permissions))]
+    if most is None or len(wires) <= most:
+        return
+    models = "its model" if agent.provider_model else "a model of OpenAI"
+    yield Problem(
+        severity="warning",
+        code="many_tools",
+        message=f"{len(wires):,} tools are loaded from the start, and a request to {models} has at most {most}. "
+        f"The others, about from '{wires[most]}' on, are not listed there: the model has to load them.",
+        hint="Put tools into toolkits, which the model loads when it needs them.",
+        place=agent.place,
+    )
 
 
 def _use_of_budget(services: Services, agent: Agent) -> BudgetUse | None:

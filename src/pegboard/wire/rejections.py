@@ -29,6 +29,7 @@ _PLACES: Final = (
 _TOO_MANY: Final = re.compile(
     r"maximum length (?:of )?(\d+)|(?:at most|more than|maximum(?: of)?) (\d+) (?:tools|func)"
 )
+_HAD: Final = re.compile(r"with length (\d+)")
 _CONTEXT: Final = re.compile(r"In context=\((?:[^()]|\([^()]*\))*\)")
 """Where in a schema OpenAI has found something: names of arguments."""
 _ABOUT: Final = re.compile(r"""\\?['"](?:type|code|param|request_id|status)\\?['"]\s*:\s*\\?['"][^'"]*['"]""")
@@ -39,12 +40,15 @@ _MOST: Final = 1000
 _DEEPEST: Final = 5
 _QUOTES: Final = r"\\?['\"`]"
 
-Kind = Literal["tool", "form", "choice", "include", "other"]
+Kind = Literal["tool", "many", "form", "choice", "include", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """What was not taken, in the provider's words; ``names`` are the wire names of the tools that it speaks of."""
+    """What was not taken, in the provider's words; ``names`` are the wire names of the tools that it speaks of.
+
+    ``many``: they are fine, and stand behind as many as a request has at most.
+    """
 
     kind: Kind
     text: str
@@ -100,7 +104,7 @@ def _read(stated: _Stated, sent: Sequence[str]) -> tuple[Kind, Sequence[str]]:
     if stated.code in _OF_THE_HISTORY:
         return "other", ()
     if excess := _excess(stated, sent):
-        return "tool", excess
+        return "many", excess
     begins = message.lstrip("{'\" ")
     if _CHOICE.match(begins):
         return "choice", ()
@@ -138,7 +142,11 @@ def _excess(stated: _Stated, sent: Sequence[str]) -> Sequence[str]:
     """Return the tools beyond the number that a provider takes."""
     about = "tools" in stated.paths or stated.code == "array_above_max_length" or "Invalid 'tools'" in stated.message
     found = _TOO_MANY.search(stated.message) if about else None
-    return sent[int(found.group(1) or found.group(2)) :] if found else ()
+    if found is None:
+        return ()
+    most, had = int(found.group(1) or found.group(2)), _HAD.search(stated.message)
+    excess = int(had.group(1)) - most if had is not None else len(sent) - most  # the host may send others beside
+    return sent[-excess:] if excess > 0 else ()
 
 
 def _stated(error: object) -> Iterator[_Stated]:

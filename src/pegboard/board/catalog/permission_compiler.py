@@ -223,7 +223,17 @@ class PermissionCompiler:
     ) -> CompiledPermissions:
         c = constraints
         own = tuple(personal.items()), tuple(settings.items()), tuple(of_child.items())
-        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent, own
+        key = (
+            agent,
+            c.sub_app,
+            c.worker_scope,
+            c.narrowed,
+            c.everything,
+            c.draws_ui,
+            c.most_at_start,
+            c.parent,
+            own,
+        )
         known = self._compiled.get(key)
         if known is None:
             profile = with_own_values(agent_of(self.world, agent), {**settings, **of_child})

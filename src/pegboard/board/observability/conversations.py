@@ -117,8 +117,9 @@ class Conversation:
 
     ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
     (F2). ``rejected`` are the tools that a provider of its models did not take, ``adapted`` those that were changed for
-    one and reported, by wire name (D4). ``runs`` are those of agents of a framework that are under way. ``policy`` is
-    the one of what is loaded from the start that a client was given last; None is none yet (T6).
+    one and reported, by wire name (D4). ``most_tools`` is how many a request has at most, where a refusal said so.
+    ``runs`` are those of agents of a framework that are under way. ``policy`` is the one of what is loaded from the
+    start that a client was given last; None is none yet (T6).
     """
 
     __slots__ = (
@@ -130,6 +131,7 @@ class Conversation:
         "_turn",
         "adapted",
         "hints",
+        "most_tools",
         "policy",
         "rejected",
         "requests",
@@ -141,6 +143,7 @@ class Conversation:
         self.hints: ShownHints | None = None
         self.policy: str | None = None
         self.rejected: dict[str, Tool] = {}
+        self.most_tools: int | None = None
         self.adapted: dict[str, Tool] = {}
         self.runs = OpenRuns()
         self.forget()

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pegboard.support.lazy_modules import lazy_modules
 
 if TYPE_CHECKING:
-    from pegboard.board.views import explain, run_costs
+    from pegboard.board.views import explain, list_limit, run_costs
 
-__all__ = ["explain", "run_costs"]
+__all__ = ["explain", "list_limit", "run_costs"]
 
 __getattr__ = lazy_modules(__name__, *__all__)

@@ -64,6 +64,8 @@ class SessionConstraints:
     (P8), in which ``narrowed`` is that session's active loadout. With
     ``everything``, all that is permitted is loaded from the start, where a host's cache makes that
     cheapest (F4); with ``draws_ui``, every tool with a user interface, where the host draws it (G4).
+    ``most_at_start`` is how many tools are loaded from the start where a provider takes no longer list (D4); None is
+    any number. The model may load the others.
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
@@ -74,6 +76,7 @@ class SessionConstraints:
     narrowed: str | None = None
     everything: bool = False
     draws_ui: bool = False
+    most_at_start: int | None = None
     parent: CompiledPermissions | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -81,6 +82,23 @@ def reveals_of(model: str) -> Reveals | None:
     families = (family for family in MODELS if family.provider == provider and name.startswith(family.prefixes))
     family = next(families, None)
     return family.reveals if family is not None else None
+
+
+MOST_TOOLS: Final[Mapping[str, int]] = {"responses": 128, "chat": 128}
+"""How many tools a request has at most, by the provider; one that is not here has no such limit that is known."""
+
+
+def most_tools(model: str) -> int | None:
+    """Return how many tools a request to a model has at most, or None; of a model that is not named the fewest.
+
+    Args:
+        model: its name with the provider in front, or "".
+
+    >>> most_tools("openai:gpt-5.4"), most_tools("anthropic:claude-opus-5"), most_tools("")
+    (128, None, 128)
+    """
+    provider = model.casefold().rpartition(":")[0]
+    return MOST_TOOLS.get(_PROVIDERS.get(provider, provider)) if model else min(MOST_TOOLS.values())
 
 
 _REASONING: Final = ("gpt-5", "gpt-6", "o1", "o3", "o4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.model.catalog import Ref
@@ -135,6 +136,12 @@ class StartingTools:
     def __contains__(self, tool_id: str) -> bool:
         return tool_id in self.head or tool_id in self.tail
 
+    def __len__(self) -> int:
+        return len(self.head) + len(self.tail)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.head, self.tail)
+
 
 @once_per_permissions
 def starting_tools(permissions: CompiledPermissions) -> StartingTools:
@@ -153,9 +160,10 @@ def starting_tools(permissions: CompiledPermissions) -> StartingTools:
     if permissions.constraints.everything:
         requiring += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
     active.require(requiring, ALWAYS)
+    found = dict(islice(active.found.items(), permissions.constraints.most_at_start))
     return StartingTools(
-        head={key: one for key, one in active.found.items() if key in head},
-        tail={key: one for key, one in active.found.items() if key not in head},
+        head={key: one for key, one in found.items() if key in head},
+        tail={key: one for key, one in found.items() if key not in head},
         excluded=active.excluded,
     )
 
@@ -229,8 +237,10 @@ def _without_namesakes(
 def from_start(permissions: CompiledPermissions, toolkit: str) -> bool:
     """Return whether a toolkit is loaded from the start: initial, or granted by nothing but a switch (P2)."""
     agent, start = permissions.agent, starting_tools(permissions)
-    if toolkit in agent.initial_toolkits or toolkit in agent.allowed_toolkits:
-        return toolkit in agent.initial_toolkits
+    if toolkit in agent.allowed_toolkits and toolkit not in agent.initial_toolkits:
+        return False
+    if toolkit in agent.initial_toolkits and permissions.constraints.most_at_start is None:
+        return True
     tools = tools_of_subject(permissions, Ref("toolkit", toolkit)).tools
     return bool(tools) and all(tool.id in start for tool, _ in tools)
 
@@ -268,7 +278,7 @@ def _loadable_under(permissions: CompiledPermissions, loadout: str) -> bool:
 
 def toolkit_to_load(permissions: CompiledPermissions, state: State, name: str) -> bool:
     """Return whether a toolkit has something that is not loaded from the start and that a loadout does not exclude."""
-    if name in permissions.agent.initial_toolkits:
+    if name in permissions.agent.initial_toolkits and permissions.constraints.most_at_start is None:
         return False
     start, catalog = started(permissions, state), permissions.world.catalog
     for entry in permissions.entries.toolkits[name]:

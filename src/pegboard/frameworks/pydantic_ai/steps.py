@@ -29,21 +29,28 @@ from pegboard.frameworks.pydantic_ai.messages import (
     defining,
 )
 from pegboard.frameworks.runs import (
+    fit_list,
     loaded_beside,
     misnamed,
     rejected_of,
 )
+from pegboard.wire.acceptable_schemas import SchemaProvider
 from pegboard.wire.passed_on import tool_called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInputs:
-    """What is known of a step before the session is asked: at the first one of a run the message and the host."""
+    """What is known of a step before the session is asked: at the first one of a run message, host and providers.
+
+    ``others`` is how many tools the agent has beside those of the session.
+    """
 
     message: str | None
     host: Host | None
     revealed: frozenset[str]
     defined: Mapping[str, JsonObject]
+    providers: tuple[SchemaProvider, ...]
+    others: int
 
     async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
         """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
@@ -51,6 +58,8 @@ class StepInputs:
         Last stands what is loaded beside a list that stays as it is.
         """
         host = session.host if self.host is None else session.adopt_host(self.host)
+        if self.providers:
+            await fit_list(session, self.providers, self.others)
         surface = await session.surface(message=self.message)
         if host.cache is None and not host.reveals:
             beside = await loaded_beside(session) if host.list_is_fixed else ()

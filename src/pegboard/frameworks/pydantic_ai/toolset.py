@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +103,8 @@ class SessionToolset(AbstractToolset[Any]):
         """Tools beside the list, while hooks of the agent are asked about them."""
         self.outputs: frozenset[str] = frozenset()
         """The names of the agent's output tools, which win."""
+        self.others = 0
+        """How many tools of its own the agent has at this step."""
         self.own: frozenset[str] = frozenset()
         """The names of the agent's own tools at this step."""
         self.cut = ""
@@ -161,17 +163,19 @@ class SessionToolset(AbstractToolset[Any]):
         if self.unlisted is not None:
             return self.unlisted
         first = self._surface is None
+        if first:
+            self._providers = providers_of(ctx.model)
         step = StepInputs(
             message=text_of(ctx.prompt) if first else None,
             host=host_for_run(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
             defined=all_defined_in(defining(ctx.messages)),
+            providers=self._providers if first else (),
+            others=self.others,
         )
         self._surface, tools, reveals, beside = await self.with_session(step.taken, ctx)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple([tool.wire for tool in beside]))
         retries = ctx.max_retries
-        if first:
-            self._providers = providers_of(ctx.model)
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
         if self._adapted:
             await self.with_session(self._report_adapted, ctx)
@@ -186,10 +190,7 @@ class SessionToolset(AbstractToolset[Any]):
         """Return whether a provider's error is about tools of the session, which are not sent any more."""
         own = {name: tool for name, (tool, _) in self._listed.items()}
 
-        async def reported(session: Session) -> Collection[str]:
-            return reject_tools(error, sent, own, session)
-
-        names = await self.with_session(reported)
+        names = await self.with_session(partial(reject_tools, error, sent, own))
         self.rejected.update(names)
         return bool(names)
 

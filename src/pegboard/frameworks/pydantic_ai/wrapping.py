@@ -29,8 +29,10 @@ class _WithSession(WrapperToolset[Any]):
         return self.session.id
 
     async def get_tools(self, ctx: AnyContext) -> dict[str, ToolsetTool[Any]]:
-        own, ours = await self.wrapped.get_tools(ctx), await self.session.get_tools(ctx)
+        own = await self.wrapped.get_tools(ctx)
         taken = own.keys() | self.session.outputs
+        self.session.others = len(taken)
+        ours = await self.session.get_tools(ctx)
         return {**own, **{name: tool for name, tool in ours.items() if name not in taken}}
 
     async def get_instructions(self, ctx: AnyContext) -> list[str | InstructionPart]:

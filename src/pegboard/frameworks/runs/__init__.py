@@ -4,6 +4,7 @@ from pegboard.frameworks.runs.decisions import about_login, allowed, record_deci
 from pegboard.frameworks.runs.request_tools import (
     arguments_of,
     chosen_tool,
+    fit_list,
     function_of,
     load_chosen,
     loaded_beside,
@@ -34,6 +35,7 @@ __all__ = [
     "chosen_tool",
     "data_url",
     "end_turns",
+    "fit_list",
     "function_of",
     "in_event_loop",
     "load_chosen",

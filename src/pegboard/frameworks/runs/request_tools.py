@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pegboard.board.session import Session
 from pegboard.core.model.leases import LEASED
+from pegboard.core.model.model_hosts import MOST_TOOLS
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.model.written_arguments import parsed_arguments
@@ -98,10 +99,13 @@ def misnamed(name: str, arguments: JsonObject, session: Session) -> str:
     return f"'{one_line(str(named), limit=100)}' is called '{tool.wire}' here; it has not run. Call '{tool.wire}'."
 
 
-def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:
+async def reject_tools(
+    error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session
+) -> Collection[str]:
     """Return which of the session's ``own`` tools a provider does not take, by its error; each is reported.
 
-    They are excluded from the session's requests from now on, in this process, as long as they are defined as now.
+    They are excluded from the session's requests from now on, in this process, as long as they are defined as now. What
+    is only too many leaves the session's list, and counts as what may be loaded.
 
     Args:
         error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
@@ -112,11 +116,32 @@ def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool],
     if getattr(error, "status_code", None) is None:
         return ()
     rejection, before = rejection_of(error, sent), rejected_of(session, own.values())
-    names = [name for name in rejection.names if rejection.kind == "tool" and name in own and name not in before]
+    names = [name for name in rejection.names if name in own and name not in before]
+    if rejection.kind == "many":
+        conversation, most = session.info.conversation, len(sent) - len(rejection.names)
+        conversation.most_tools = most
+        if await session.fit_list(most - sum(name not in own for name in sent)):
+            return names
+    elif rejection.kind != "tool":
+        return ()
     for name in names:
         session.info.conversation.rejected[name] = own[name]
         session.report_rejected(f"tool:{name}", rejection.text)
     return names
+
+
+async def fit_list(session: Session, providers: Iterable[SchemaProvider], others: int) -> None:
+    """Let a session list as many tools as a request to a model has place for.
+
+    Args:
+        session: the session.
+        providers: whose models may answer.
+        others: how many tools a request has that are none of the session.
+    """
+    limits = (*map(MOST_TOOLS.get, providers), session.info.conversation.most_tools)
+    most = min((one for one in limits if one is not None), default=None)
+    if most is not None:
+        await session.fit_list(most - others)
 
 
 def rejected_of(session: Session, tools: Iterable[Tool]) -> frozenset[str]:

@@ -19,6 +19,7 @@ from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 from pegboard.frameworks.runs.decisions import allowed, waits_since_before
 from pegboard.frameworks.runs.request_tools import (
+    fit_list,
     function_of,
     loaded_beside,
     misnamed,
@@ -154,6 +155,8 @@ class SessionRun:
         )
         if self._host is not None and self.begins:
             session.adopt_host(self._host)
+        if self.begins:
+            await fit_list(session, (self._provider,), len(taken))
         surface = await session.surface(message=message)
         read = await self._read_of(surface, session)
         listed = read.tools
@@ -266,7 +269,7 @@ class SessionRun:
             sent: the names of the request's tools, in order.
             session: the session.
         """
-        return reject_tools(error, sent, {tool.wire: tool for tool in self._tools}, session)
+        return await reject_tools(error, sent, {tool.wire: tool for tool in self._tools}, session)
 
     def answered(self, *, content: object, calls: object, cut: str = "") -> bool:
         """Note what an answer of the model has, or a part of one; return whether calls are let through.
