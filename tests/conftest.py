@@ -17,13 +17,14 @@ import pytest
 from hypothesis import settings
 
 from chromium import can_run
+from covering import covering_items
 from pegboard import tokens
 from pegboard.cli import person
 from postgres_server import PostgresServer
 from terminals import Terminal
 
 # How long an example takes depends on what else the machine does. Each run has other examples.
-settings.register_profile("pegboard", deadline=None, max_examples=50)
+settings.register_profile("pegboard", deadline=None, max_examples=25)
 settings.load_profile("pegboard")
 
 # A shell starts what it runs in the background with interrupts ignored, and every child inherits that.
@@ -62,7 +63,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the PostgreSQL server: by the fixture itself, or by a parameter of that name."""
+    """Leave out cells that need not run, and mark what uses PostgreSQL: by the fixture, or a parameter of its name."""
+    items[:] = covering_items(items)
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "id", "").split("-")
         if "postgres" in (*getattr(item, "fixturenames", ()), *parameters):
