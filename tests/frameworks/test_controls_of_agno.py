@@ -17,6 +17,8 @@ from framework_drivers import Call, Script, call
 from pegboard import Host, Pegboard, SyncSession
 from pegboard.frameworks.agno import equip
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {"purse": {"python": "coins:Purse"}},
@@ -150,6 +152,7 @@ def test_a_hook_decides_about_the_tool(purse: Purse) -> None:
     assert [one.tool_name for one in done.tools or ()] == seen
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("allow", [True, False], ids=["confirmed", "rejected"])
 def test_a_person_decides_about_the_tool(purse: Purse, allow: bool) -> None:
     """T13: it waits by its own name and its own arguments, and goes on as it was decided."""

@@ -35,6 +35,8 @@ from pegboard.frameworks.langchain import SessionTools
 from pegboard.frameworks.runs import warn_once
 from pegboard.testing import StrictProvider
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {"purse": {"python": "purse"}},
@@ -182,10 +184,9 @@ def way(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
-def first(way: str, through: bool) -> bool:
-    """Return whether the session is first: once with each way and each kind of call, not with each pair of them."""
-    return WAYS.index(way) % 2 == through
+@pytest.fixture(params=[True, False], ids=["first", "behind"])
+def first(request: pytest.FixtureRequest) -> bool:
+    return request.param
 
 
 @pytest.fixture
@@ -193,6 +194,7 @@ def purse(opened: Callable[[Host | None], SyncSession], way: str, first: bool, t
     return Purse(session=opened(IN_RESULTS if through else None), through=through, way=way, first=first)
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("decision", ["approve", "edit", "reject"])
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 def test_a_person_decides_about_the_tool(purse: Purse, decision: str, mode: Any) -> None:

@@ -31,6 +31,8 @@ from openai_agents_driver import ModelStep, ScriptedModel, assistant_message, fu
 from pegboard import Host, Pegboard
 from pegboard.frameworks.openai_agents import equip
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {"purse": {"python": "purse_of_agents", "approve": {"lend": "always"}}},
@@ -197,6 +199,7 @@ async def test_hooks_of_the_run_and_of_the_agent_are_told_the_tool(purse: Purse,
     assert purse.calls_sent()[1] == (written.name, dict(written.arguments))
 
 
+@pytest.mark.cover(2)
 async def test_a_person_is_asked_about_the_tool(purse: Purse, through: bool, way: Way) -> None:
     """A1: the interruption names it and has its arguments."""
     agent: Any = Agent(name="A", model=purse.model(LOAD, of("lend", through, 3), "done"))

@@ -20,6 +20,8 @@ from pydantic_ai.usage import UsageLimits
 from pegboard import Host, Pegboard
 from pegboard.frameworks.pydantic_ai import SessionTools
 
+pytestmark = pytest.mark.cover(1)
+
 MODULE = '''
 PAID = []
 
@@ -119,10 +121,9 @@ def way(request: pytest.FixtureRequest) -> Way:
     return request.param
 
 
-@pytest.fixture
-def first(way: Way, through: bool) -> bool:
-    """Return whether the session is first: once with each way and each kind of call, not with each pair of them."""
-    return WAYS.index(way) % 2 == through
+@pytest.fixture(params=[True, False], ids=["first", "behind"])
+def first(request: pytest.FixtureRequest) -> bool:
+    return request.param
 
 
 def of(tool: str, through: bool, amount: Any = 1) -> Call:
@@ -178,6 +179,7 @@ def costly(_: Any, definition: Any, arguments: dict[str, Any]) -> bool:
     return definition.name == "pay" and arguments["amount"] > 5
 
 
+@pytest.mark.cover(2)
 async def test_a_person_is_asked_by_the_host(purse: Purse, through: bool, way: Way, first: bool) -> None:
     """A1: by the arguments that the tool gets; a cheaper call runs at once, and what a person changes counts."""
     asks = Wraps(lambda tools: tools.approval_required(costly))

@@ -126,6 +126,7 @@ async def test_no_tool_of_the_agents_own_runs_of_an_answer_that_was_cut(
     assert reads_why(server, written)
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize(("runs", "form"), [one for one in FORMS if one[0] in ASKING])
 async def test_no_person_is_asked_about_a_call_of_an_answer_that_was_cut(
     session: Session, runs: Runs, form: str, written: str

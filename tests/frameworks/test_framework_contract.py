@@ -5,11 +5,13 @@ import inspect
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from framework_drivers import Answer, Call, Driver, ModelCall, call, in_turn
 from framework_tools import RAN, repeat
+from framework_world import WITH_SERVER
 
 from pegboard import Pegboard
 
@@ -262,6 +264,7 @@ async def test_arguments_that_do_not_fit_can_be_put_right(driver: Driver, board:
     assert (RAN, ran.answer) == (["add_numbers"], "It is four.")
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_arguments_of_any_name_reach_the_tool(driver: Driver, board: Pegboard, stream: bool) -> None:
     """X2: also of names that the framework or the provider's client uses itself, at any depth, and null."""
@@ -288,14 +291,13 @@ async def test_a_tool_that_raises_is_an_answer(driver: Driver, board: Pegboard) 
     assert ran.answer == "It burns."
 
 
-async def test_a_tool_that_hangs_ends_at_its_time_limit(driver: Driver, board: Pegboard) -> None:
+async def test_a_tool_that_hangs_ends_at_its_time_limit(driver: Driver, tmp_path: Path) -> None:
     """G8: the limit is the server's; the other call of the same step is answered as ever."""
-    session = await board.session(agent="assistant", session_id="s")
-    await session.load("slow")
-
-    ran = await driver.talk(session).run(
-        "Go on.", [call("slow__slow"), call("add_numbers", first=1, second=2)], "It is slow."
-    )
+    (tmp_path / "pegboard.yaml").write_text(WITH_SERVER)
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        session = await board.session(agent="assistant", session_id="s")
+        step = [call("slow__slow"), call("add_numbers", first=1, second=2)]
+        ran = await driver.talk(session).run("Go on.", step, "It is slow.")
 
     assert "0.5" in ran.calls[1].results[0]
     assert ran.calls[1].results[1] == "3"

@@ -362,6 +362,7 @@ async def test_prefixes_stay_byte_for_byte_over_ten_turns(driver: Driver, board:
     assert server.rewritten <= 1
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent(
     driver: Driver, board: Pegboard, stream: bool
@@ -386,6 +387,7 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
     assert [(event["subject"], event["session"]) for event in reported] == [("tool:unroll", "s")]
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_reply_that_its_length_cut_runs_no_call(driver: Driver, board: Pegboard, stream: bool) -> None:
     """X2: what a client makes of the beginning of its arguments may fit; where the run goes on, the model reads why."""

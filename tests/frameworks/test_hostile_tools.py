@@ -94,8 +94,8 @@ def greet() -> str:
 
 
 def halves() -> str:
-    """Return 50 MB of halves of characters."""
-    return "\\ud800" * 25_000_000
+    """Return 5 MB of halves of characters."""
+    return "\\ud800" * 2_500_000
 
 
 async def stuck() -> list:
@@ -158,18 +158,18 @@ async def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield board
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_a_tool_ends_nothing_but_its_own_call(driver: Driver, board: Pegboard, kind: str, stream: bool) -> None:
+async def test_a_tool_ends_nothing_but_its_own_call(driver: Driver, board: Pegboard, stream: bool) -> None:
     """P6: the run goes on, and so does the call beside it, whatever brought the tool."""
     tools = ("blocking", "awaited", "of_langchain", "of_agno")
-    steps = [[call(tool, kind=kind), call("greet")] for tool in tools]
     session = await board.session(agent="a", session_id="s", principal="ada")
-    ran = await driver.talk(session).run("Go on.", *steps, stream=stream)
-    assert ran.answer.strip() == "done"
-    for tool, carried in zip(tools, ran.calls[1:], strict=True):
-        answer, beside = carried.results
-        assert (beside, len(answer) > 0, len(answer) < 200_100) == ("hello", True, True), tool
+    for kind in KINDS:
+        steps = [[call(tool, kind=kind), call("greet")] for tool in tools]
+        ran = await driver.talk(session).run("Go on.", *steps, stream=stream)
+        assert ran.answer.strip() == "done", kind
+        for tool, carried in zip(tools, ran.calls[1:], strict=True):
+            answer, beside = carried.results
+            assert (beside, len(answer) > 0, len(answer) < 200_100) == ("hello", True, True), (kind, tool)
 
 
 async def test_what_a_generator_yields_is_one_result(driver: Driver, board: Pegboard) -> None:
@@ -197,9 +197,7 @@ async def test_a_run_that_is_given_up_ends_its_call_and_the_next_run_goes_on(dri
     assert (ran.answer.strip(), ran.calls[1].results) == ("done", ("hello",))
 
 
-async def test_a_result_of_50_mb_of_halves_of_characters_is_cut_and_can_be_sent(
-    driver: Driver, board: Pegboard
-) -> None:
+async def test_a_long_result_of_halves_of_characters_is_cut_and_can_be_sent(driver: Driver, board: Pegboard) -> None:
     """P6: nothing of it is lost in the middle of a request that UTF-8 could not carry."""
     session = await board.session(agent="a", session_id="s", principal="ada")
     ran = await driver.talk(session).run("Go on.", call("halves"))

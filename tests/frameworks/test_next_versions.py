@@ -16,6 +16,8 @@ package, gone, driver = sys.argv[1:4]
 
 class Renamed(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname):
+        if gone.encode() not in self.get_data(self.path):
+            return super().get_code(fullname)
         text = re.sub(rf"(?<!\\w){gone}\\b", "next_" + gone.strip("_"), self.get_source(fullname))
         return compile(text, self.path, "exec", dont_inherit=True)
 

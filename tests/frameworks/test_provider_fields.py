@@ -12,6 +12,8 @@ from pegboard.errors import UsageError
 from pegboard.frameworks.loop import FormName, Loop
 from pegboard.testing import ModelAnswer, RawReply
 
+pytestmark = pytest.mark.cover(1)
+
 CODE = """
 import os
 

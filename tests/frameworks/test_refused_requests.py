@@ -24,6 +24,8 @@ from pegboard.frameworks.pydantic_ai import SessionTools
 from pegboard.testing import ModelAnswer, ProviderRefusal, StrictProvider
 from pegboard.testing.providers.tool_rules import MOST_TOOLS
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {
@@ -308,6 +310,7 @@ async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, n
     assert (done.final_output, server.refusals, ran("odd_tools")) == ("Done.", [], [(name, {})])
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ["read_name", "read_data", "fail"])
 async def test_half_a_character_ends_no_conversation(driver: Driver, board: Pegboard, name: str, stream: bool) -> None:

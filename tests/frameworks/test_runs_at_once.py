@@ -40,6 +40,8 @@ from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.owned_run import OwnedRun
 from pegboard.frameworks.pydantic_ai import SessionTools
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {
@@ -435,6 +437,7 @@ class RaisesWithin(AgentMiddleware[Any, Any, Any]):
         raise ConnectionError("no line")
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("other", [Ends, Holds, Raises, RaisesWithin])
 @pytest.mark.parametrize("behind", [True, False], ids=["behind ours", "before ours"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -27,6 +27,8 @@ from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.pydantic_ai import SessionTools
 from pegboard.testing import ModelAnswer, RawReply, StrictProvider
 
+pytestmark = pytest.mark.cover(1)
+
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {"purse": {"python": "purse_of_streams"}},

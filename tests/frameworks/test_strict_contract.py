@@ -18,6 +18,8 @@ from pegboard.dialects.names import CALL
 from pegboard.frameworks.loop import Loop
 from pegboard.testing import CutReply, ModelAnswer, ProviderRefusal, StrictProvider
 
+pytestmark = pytest.mark.cover(1)
+
 NEEDS = [
     ("notes", "note_list", {}, "note_list"),
     ("papers", "shred", {"paper": "draft"}, "shred"),
