@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from without_packages import said_without
 
 from pegboard.core.model.tools import CallResult
 from pegboard.errors import ToolUnavailableError
@@ -135,42 +136,22 @@ async def test_p6_a_missing_credential_is_named(agno, monkeypatch):
     assert named.hint.startswith("Set GITHUB_ACCESS_TOKEN in the environment or give 'access_token' inline")
 
 
-WITHOUT = textwrap.dedent(
-    """
-    import asyncio, sys
-    for name in sys.argv[1].split(","):
-        sys.modules[name] = None
-    from pegboard.errors import ToolUnavailableError
-    from pegboard.sources.agno import AgnoSource
-    from pegboard.sources.registry import registered
-    async def main():
-        try:
-            await AgnoSource().describe(registered()[sys.argv[2]], {})
-        except ToolUnavailableError as error:
-            print(error.hint)
-    asyncio.run(main())
-    """
-)
+WITHOUT = [
+    ("agno", "shell", "agno", ()),
+    ("agno", "duckduckgo", "agno", ("ddgs",)),
+    ("agno", "pandas", "agno", ("pandas",)),
+    ("ddgs", "duckduckgo", "", ("ddgs",)),
+    ("sqlalchemy", "sql", "", ("sqlalchemy",)),
+    ("wikipedia", "wikipedia", "", ("wikipedia",)),
+    ("docker", "docker", "", ("docker",)),
+    ("boto3", "aws_lambda", "", ("boto3",)),
+]
 
 
-@pytest.mark.parametrize(
-    ("absent", "plugin", "extra", "packages"),
-    [
-        ("agno", "shell", "agno", ()),
-        ("agno", "duckduckgo", "agno", ("ddgs",)),
-        ("agno", "pandas", "agno", ("pandas",)),
-        ("ddgs", "duckduckgo", "", ("ddgs",)),
-        ("sqlalchemy", "sql", "", ("sqlalchemy",)),
-        ("wikipedia", "wikipedia", "", ("wikipedia",)),
-        ("docker", "docker", "", ("docker",)),
-        ("boto3", "aws_lambda", "", ("boto3",)),
-    ],
-)
-def test_p6_a_missing_package_is_answered_with_the_line_that_installs_it(absent, plugin, extra, packages):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, absent, plugin], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == f"{install_hint(*packages, extra=extra)}\n"
+def test_p6_a_missing_package_is_answered_with_the_line_that_installs_it(tmp_path):
+    said = said_without([([absent], plugin, {}) for absent, plugin, _, _ in WITHOUT], tmp_path)
+    hints = [[install_hint(*packages, extra=extra)] for _, _, extra, packages in WITHOUT]
+    assert said == hints
 
 
 def test_nothing_of_agno_is_imported_before_a_toolkit_is_loaded():

@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from without_packages import said_without
 
 from pegboard.arguments import SchemaValidator
 from pegboard.core.model.tools import CallResult, Confirmation, Tool
@@ -229,70 +230,30 @@ async def reason(agno: AgnoSource, name: str) -> str:
     return caught.value.text
 
 
-@pytest.mark.parametrize(
-    ("blocked", "plugin", "overrides", "package"),
-    [
-        ("psycopg", "sql", {"db_url": "postgresql://localhost/analytics"}, "psycopg[binary]"),
-        ("greenlet", "scheduler", {}, "greenlet"),
-        ("matplotlib", "visualization", {}, "matplotlib"),
-        ("boto3", "aws_lambda", {}, "boto3"),
-        ("arxiv,pypdf", "arxiv", {}, "arxiv pypdf"),
-        ("pypdf", "arxiv", {}, "pypdf"),
-        ("boto3", "aws_ses", {}, "boto3"),
-    ],
-)
-def test_p6_the_install_line_names_all_that_is_missing(blocked, plugin, overrides, package, tmp_path):
+MISSING = [
+    (["psycopg"], "sql", {"db_url": "postgresql://localhost/analytics"}, ["psycopg[binary]"]),
+    (["greenlet"], "scheduler", {}, ["greenlet"]),
+    (["matplotlib"], "visualization", {}, ["matplotlib"]),
+    (["boto3"], "aws_lambda", {}, ["boto3"]),
+    (["arxiv", "pypdf"], "arxiv", {}, ["arxiv", "pypdf"]),
+    (["pypdf"], "arxiv", {}, ["pypdf"]),
+    (["boto3"], "aws_ses", {}, ["boto3"]),
+]
+
+
+def test_p6_the_install_line_names_all_that_is_missing(tmp_path):
     """P6: in one line, although Agno names one package at a time; and not what is there already."""
-    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_hint(*package.split())]
+    said = said_without([(absent, plugin, overrides) for absent, plugin, overrides, _ in MISSING], tmp_path)
+    assert said == [[install_hint(*packages)] for *_, packages in MISSING]
 
 
-@pytest.mark.parametrize(
-    ("blocked", "overrides", "excluded"),
-    [
-        ("duckdb", {}, ["query_csv_file"]),
-        ("duckdb", {"enable_query_csv_file": False}, []),
-        ("pypdf", {}, []),
-    ],
-)
-def test_p6_a_tool_that_a_toolkit_does_without_is_excluded_with_the_line_that_brings_it(
-    blocked, overrides, excluded, tmp_path
-):
+def test_p6_a_tool_that_a_toolkit_does_without_is_excluded_with_the_line_that_brings_it(tmp_path):
     """P6: Agno constructs the toolkit all the same, and only logs that a package is not there."""
-    lines = lines_without(blocked, "csv", overrides, tmp_path)
-    assert [line.partition(":")[0] for line in lines] == excluded
-    assert all(install_hint("duckdb").rstrip(".") in line for line in lines)
-
-
-WITHOUT = textwrap.dedent(
-    """
-    import asyncio, importlib.metadata, json, sys
-    blocked = sys.argv[1].split(",")
-    known = importlib.metadata.distribution
-    def distribution(name):
-        if name in blocked:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return known(name)
-    sys.modules.update(dict.fromkeys(blocked))
-    importlib.metadata.distribution = distribution
-    from pegboard.errors import ToolUnavailableError
-    from pegboard.sources.agno import AgnoSource
-    from pegboard.sources.registry import registered
-    async def main():
-        try:
-            found = await AgnoSource().describe(registered()[sys.argv[2]], json.loads(sys.argv[3]))
-            for name, reason in found.excluded.items():
-                print(f"{name}: {reason}")
-        except ToolUnavailableError as error:
-            print(error.hint)
-    asyncio.run(main())
-    """
-)
-
-
-def lines_without(blocked: str, plugin: str, overrides: dict, folder) -> list[str]:
-    arguments = [sys.executable, "-c", WITHOUT, blocked, plugin, json.dumps(overrides)]
-    done = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, check=True)
-    return done.stdout.splitlines()
+    off = {"enable_query_csv_file": False}
+    asked = [(["duckdb"], "csv", {}), (["duckdb"], "csv", off), (["pypdf"], "csv", {})]
+    excluded, *none = said_without(asked, tmp_path)
+    assert ([line.partition(":")[0] for line in excluded], none) == (["query_csv_file"], [[], []])
+    assert install_hint("duckdb").rstrip(".") in excluded[0]
 
 
 def test_without_agno_the_packaged_counterpart_stands_in_for_file(tmp_path):

@@ -14,6 +14,8 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.mcp.certificates import tls
 
+pytestmark = pytest.mark.cover(1)
+
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 BEGUN = [b"event: endpoint\ndata: /mess", b"event: endp", b"data: {", b": a comment\n\n", b""]
 Serve = Callable[..., Awaitable[str]]

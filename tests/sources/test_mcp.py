@@ -20,6 +20,8 @@ from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeout
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 
+pytestmark = pytest.mark.cover(1)
+
 BROKEN = {"no_schema", "bad_hint", "#16", "#17", "echo"}
 
 

@@ -18,6 +18,8 @@ from pegboard.ports import AskRefusedError, CallContext
 from pegboard.sources.mcp import McpSource
 from sdk_servers import sdk_command
 
+pytestmark = pytest.mark.cover(1)
+
 ROOTS = {"method": "roots/list"}
 ANSWER = {"roots": [], "x-more": {"kept": None}}
 LINES = [{"level": "info", "data": number} for number in range(20)]

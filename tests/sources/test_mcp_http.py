@@ -18,6 +18,8 @@ from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from sdk_servers import sdk_command
 
+pytestmark = pytest.mark.cover(1)
+
 
 class Upstream:
     """Run a server; it can be killed and started again on the same port."""

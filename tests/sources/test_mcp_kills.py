@@ -14,6 +14,8 @@ from pegboard.errors import UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 
+pytestmark = pytest.mark.cover(1)
+
 HINTS = [{"readOnlyHint": True}, {"idempotentHint": True}]
 
 

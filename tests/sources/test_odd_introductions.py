@@ -12,6 +12,8 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource
 
+pytestmark = pytest.mark.cover(1)
+
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
 ODD: list[dict[str, Any]] = [
     {"instructions": None},

@@ -14,6 +14,8 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Manifest
 from pegboard.sources.mcp import McpSource
 
+pytestmark = pytest.mark.cover(1)
+
 MANY = 10_000
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
 BAD = {"name": "bad", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "perhaps"}}

@@ -16,6 +16,8 @@ from pegboard.sources.mcp import McpSource
 from pegboard.sources.mcp.wire.redirects import RedirectError, within_origin
 from sdk_servers import program_command, sdk_command
 
+pytestmark = pytest.mark.cover(1)
+
 Start = Callable[..., ServerSpec]
 
 

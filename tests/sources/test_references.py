@@ -26,6 +26,8 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.references import reading, value_text
 
+pytestmark = pytest.mark.cover(1)
+
 VALUE = "s3cret-of-the-test"
 OP = f"""#!{sys.executable}
 import sys

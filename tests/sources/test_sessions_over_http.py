@@ -16,6 +16,8 @@ from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from sdk_servers import program_command
 
+pytestmark = pytest.mark.cover(1)
+
 Start = Callable[..., ServerSpec]
 
 
