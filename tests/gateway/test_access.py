@@ -11,6 +11,8 @@ from mcp import MCPError
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, connected, edit, gateway, modern_request, spawn, way_in
 
+pytestmark = pytest.mark.cover(1)
+
 ODD = ["🦜" * 100, "two\nlines", "a b/c?d=e&f", "\u202e\x00\x1b[31m", "x" * 512, "' OR 1=1 --", "../../etc"]
 
 

@@ -24,6 +24,8 @@ from .round_robin import round_robin
 from .test_approvals_over_the_wire import CONFIG, TOOLS, Decider, ran, text
 from .test_logins_over_the_wire import Person as User
 
+pytestmark = pytest.mark.cover(1)
+
 __all__ = ["running_site", "site"]
 
 DELETE: dict[str, Any] = {"path": "a.txt"}

@@ -20,7 +20,10 @@ from sdk_servers import SERVERS
 
 from .clients import MODERN, connected, edit, gateway, modern_request
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's"),
+    pytest.mark.cover(1),
+]
 
 KEYS = """
 from pegboard.marks import tool

@@ -10,6 +10,8 @@ import pytest
 from .clients import gateway, modern_request, process
 from .test_stdio import answers, line, start
 
+pytestmark = pytest.mark.cover(1)
+
 DEEP = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001
 
 

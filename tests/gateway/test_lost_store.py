@@ -22,6 +22,8 @@ from pegboard.testing import ManualClock
 
 from .clients import ADA, BOB, MODERN, connected
 
+pytestmark = pytest.mark.cover(1)
+
 
 @dataclass
 class Serving:

@@ -8,7 +8,7 @@ import pytest
 from .clients import MODERN
 from .raw_stdio import RawClient, RawServer, raw_client
 
-pytestmark = pytest.mark.both_paths
+pytestmark = [pytest.mark.both_paths, pytest.mark.cover(1)]
 GIVEN = {"before": "2020", "dry_run": True}
 
 

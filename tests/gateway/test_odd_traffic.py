@@ -14,6 +14,8 @@ import pytest
 from .clients import HANDSHAKE, MODERN, gateway, modern_request, until
 from .raw_stdio import RawClient, raw_client
 
+pytestmark = pytest.mark.cover(1)
+
 SERVER = '''
 """Does around a call what its argument `does` says, and writes down each message that it gets."""
 

@@ -38,6 +38,8 @@ from .question_helpers import (
 )
 from .test_differential import HANDSHAKE_VERSION, hello, ready
 
+pytestmark = pytest.mark.cover(1)
+
 TOKENS = f"""
 tokens:
   ada: {{token: {ADA}, agents: ["*"]}}

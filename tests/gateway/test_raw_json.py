@@ -14,6 +14,8 @@ from pegboard.core.access.approvals.digests import canonical
 from .clients import MODERN
 from .test_differential import Ask, Message, by_http, by_stdio, request
 
+pytestmark = pytest.mark.cover(1)
+
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "writing_server.py"
 TOOL = "up__write"
 

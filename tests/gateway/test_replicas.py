@@ -21,6 +21,8 @@ from .clients import ADA, BOB, ERAS, HANDSHAKE, connected, edit, modern_request,
 from .replica_helpers import NOBODY, PING, Pair, announced, bearer, begun, error_of, mortal, pair, served
 from .test_lost_store import losing
 
+pytestmark = pytest.mark.cover(1)
+
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody listens."""
 
