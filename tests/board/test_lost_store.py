@@ -293,7 +293,7 @@ class Outages:
 STEPS = ("lose", "find", "wait", "call", "switch_here", "switch_elsewhere")
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @example(steps=[("lose", False), ("wait", False), ("call", False), ("find", False), ("lose", False), ("wait", False)])
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.booleans()), max_size=14))
 async def test_a_call_runs_as_the_newest_switch_says_that_was_read_and_within_the_grace_alone(

@@ -165,7 +165,7 @@ DATA = st.recursive(
 
 
 @given(value=st.dictionaries(st.sampled_from([*known_keys(File), "mcpServers", "x"]), DATA, max_size=5))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(value={"agents": {"a": {"permissions": {"\ud800": True}}}})
 @example(value={"toolkits": {"t": {"focus": {"when": "(" * 300}}}})
 @example(value={"servers": {"a": {"timeout": float("inf")}}})
@@ -183,7 +183,7 @@ def test_arbitrary_data_gives_a_configuration_or_problems(value: dict[str, Any],
 
 
 @given(text=st.text(st.sampled_from("agents:tolk {}[]&*!|>-\n\t#'\"%@`,?~<0.5"), max_size=60))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_arbitrary_text_gives_a_configuration_or_problems(text: str, writer: Writer) -> None:
     path = writer.folder / "any.yaml"
     path.write_text(text, encoding="utf-8")

@@ -16,6 +16,8 @@ from pegboard.core.model.tools import Frozen
 from pegboard.ports import Store
 from pegboard.stores.sql import SqliteStore
 
+pytestmark = pytest.mark.cover(1)
+
 CALL = Binding(
     principal="ada", agent="clerk", session="thread", tool="disk/wipe", definition="d" * 32, arguments="a", rules="r"
 )

@@ -11,6 +11,8 @@ from test_store_contract import STRANGE
 from pegboard.ports import Replica, Store
 from pegboard.stores.sql import SqliteStore
 
+pytestmark = pytest.mark.cover(1)
+
 FIRST = Replica("a1b2c3", "http://10.0.0.1:8321", "1.2.0")
 SECOND = Replica("zz99", "http://[::1]:8321", "1.3.0")
 LONG = 3600.0

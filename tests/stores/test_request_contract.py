@@ -14,6 +14,8 @@ from pegboard.ports import PART, AuditFilter, AuditRecord, CallDetails, CallNumb
 from pegboard.ports.requests import NOT_MEASURED
 from pegboard.stores.sql.cleaning import EVERY_ROWS
 
+pytestmark = pytest.mark.cover(1)
+
 KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
 KEEP = 20
 NUMBERS = CallNumbers(queued=0.25, upstream=12.5, sent=40, received=0)

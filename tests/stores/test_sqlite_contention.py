@@ -20,7 +20,7 @@ from pegboard.ports import SessionKey
 from pegboard.stores.sql import SqliteStore
 
 WRITER = Path(__file__).with_name("contention_writer.py")
-SECONDS = 30.0 if os.environ.get("PEGBOARD_LONG") == "1" else 3.0
+SECONDS = 30.0 if os.environ.get("PEGBOARD_LONG") == "1" else 1.0
 
 
 class Report(TypedDict):

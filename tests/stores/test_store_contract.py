@@ -481,7 +481,7 @@ COMMANDS = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commands=COMMANDS)
 def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
     kind: str,
