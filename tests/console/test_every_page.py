@@ -1,4 +1,4 @@
-"""Every page of the console in one frame, at nineteen widths, in both themes: axe-core, words and edges (F5)."""
+"""Every page of the console in one frame, at eleven widths, in both themes: axe-core, words and edges (F5)."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,8 @@ from .browser import BROKEN, findings, opened
 from .running import Console, running
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-WIDTHS = (320, 360, 400, 480, 560, 640, 700, 768, 840, 900, 960, 1_000, 1_001, 1_100, 1_280, 1_366, 1_440, 1_680, 1_920)
+WIDTHS = (320, 400, 560, 640, 768, 960, 1_000, 1_001, 1_200, 1_440, 1_920)
+"""Telephones, tablets and screens, and both sides of each width at which styles change."""
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours."""
 ROOM = ("target-size", "scrollable-region-focusable")

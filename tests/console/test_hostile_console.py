@@ -58,8 +58,8 @@ async def opened(board: Pegboard, agent: str = "mailer") -> None:
 async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path) -> None:
     """G2: headers, no cache, its media type, no trace of the inside; also as a part of a page.
 
-    Each name is given one of the values beside values that fit, in turn from address to address; all names together
-    are given every value.
+    Each name is given one of the values beside values that fit, and all names together are given three of them, in
+    turn from address to address.
     """
     unsound: list[object] = []
     async with Pegboard.open(config) as board, serving(board) as (app, access):
@@ -72,7 +72,7 @@ async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path) ->
                 ]
                 answers = [(one, await root.send(address, **dict([one]))) for one in given]  # type: ignore[arg-type]
                 part = {"hx-request": "true"}
-                for value in EVERYWHERE:
+                for value in (EVERYWHERE * 2)[at % 8 : at % 8 + 3]:
                     every = dict.fromkeys(address.names, value[:200])
                     answers.append((("every", value), await root.send(address, part, **every)))
             unsound += [(label(address), name, value[:100]) for (name, value), one in answers if not sound(one)]
