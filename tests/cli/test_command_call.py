@@ -15,6 +15,7 @@ from command_support import Run
 from pegboard.cli.tool_arguments import from_words
 from pegboard.errors import UsageError
 from pegboard.thin.address import address_of
+from sdk_servers import pegboard_command
 
 TOOLS = '''
 """Things."""
@@ -207,7 +208,7 @@ def test_a3_the_id_of_an_approval_is_on_standard_error_and_wait_runs_the_call_on
     assert (asked.code, asked.out) == (4, "")
     (waiting,) = run("approvals", "list", "--json").json
     assert f"approval {waiting['id']}" in asked.err
-    command = [sys.executable, "-m", "pegboard", "call", "pay", "amount=5", "--wait", "60"]
+    command = pegboard_command("call", "pay", "amount=5", "--wait", "60")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     while f"approval {waiting['id']}" not in process.stderr.readline():
@@ -284,7 +285,7 @@ def test_a_tool_that_fails_exits_with_1_and_prints_what_it_answered(run: Run, he
 
 def test_arguments_of_many_megabytes_come_by_standard_input(here: Path) -> None:
     """G12: a command line has room for less; what is too much or no UTF-8 is one clear error."""
-    command = [sys.executable, "-m", "pegboard", "call", "echo", "-", "--config", "pegboard.yaml", "--out", "-"]
+    command = pegboard_command("call", "echo", "-", "--config", "pegboard.yaml", "--out", "-")
     text = json.dumps({"text": "z" * 2_000_000}).encode()
     assert len(subprocess.run(command, input=text, capture_output=True, check=True).stdout) > 2_000_000
     for given, named in (
@@ -300,6 +301,6 @@ def test_arguments_of_many_megabytes_come_by_standard_input(here: Path) -> None:
 def test_where_standard_output_is_a_file_it_takes_all_of_a_result(here: Path) -> None:
     """G12: what is redirected into a file is meant for the file."""
     with (here / "all.txt").open("wb") as file:
-        command = [sys.executable, "-m", "pegboard", "call", "large", "size=50000", "--config", "pegboard.yaml"]
+        command = pegboard_command("call", "large", "size=50000", "--config", "pegboard.yaml")
         subprocess.run(command, stdout=file, check=True)
     assert (here / "all.txt").read_text() == "x" * 50_000 + "\n"

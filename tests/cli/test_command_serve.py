@@ -11,6 +11,8 @@ from pathlib import Path
 from command_serving import DEADLINE, serving, url_in
 from command_support import Run
 
+from sdk_servers import pegboard_command
+
 
 def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(project: Path) -> None:
     with serving("--port", "0", "--agent", "assistant", cold=True) as running:
@@ -24,7 +26,7 @@ def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(proje
 
 
 def test_the_quickstart_says_that_it_is_one_and_how_to_get_a_configuration(folder: Path) -> None:
-    with serving("--port", "0", cold=True) as running:
+    with serving("--port", "0") as running:
         message = running.until("Pegboard serves MCP at ")
     assert "read-only" in message
     assert "`pegboard init`" in message
@@ -39,7 +41,7 @@ def test_every_command_says_that_the_quickstart_is_in_use_unless_a_script_reads(
 
 def test_an_edit_is_taken_up_or_refused_and_both_are_told(project: Path) -> None:
     config = project / "pegboard.yaml"
-    with serving("--port", "0", "--agent", "assistant", cold=True) as running:
+    with serving("--port", "0", "--agent", "assistant") as running:
         running.until('"--config"')
         config.write_text(config.read_text() + "  third: {}\n")
         running.until("the edited pegboard.yaml is in use now.\n")
@@ -67,7 +69,7 @@ def test_g2_other_machines_are_not_let_in_without_tokens(run: Run, project: Path
 
 
 def test_stdio_needs_an_agent_and_writes_nothing_but_the_protocol(project: Path) -> None:
-    command = [sys.executable, "-m", "pegboard", "serve", "--stdio"]
+    command = pegboard_command("serve", "--stdio")
     without = subprocess.run(command, input="", capture_output=True, text=True, timeout=DEADLINE)
     assert (without.returncode, without.stdout) == (2, "")
     assert "--agent" in without.stderr

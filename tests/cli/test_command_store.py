@@ -21,6 +21,7 @@ from pegboard.cli.command_line import app
 from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.stores.sql import SqliteStore
 from postgres_server import PostgresServer
+from sdk_servers import pegboard_command
 from terminals import Terminal
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
@@ -278,7 +279,7 @@ def test_g11_everything_is_sealed_anew_and_said(run: Run, kept: Path, monkeypatc
 
 
 def test_a_copy_goes_through_a_pipe_and_what_is_said_does_not(kept: Path) -> None:
-    pegboard = [sys.executable, "-m", "pegboard", "store"]
+    pegboard = pegboard_command("store")
     piped = subprocess.run([*pegboard, "export", "-"], capture_output=True, check=True)
     assert piped.stdout.startswith(b'{"pegboard_store":1,')
     assert piped.stdout.endswith(b'"}\n')

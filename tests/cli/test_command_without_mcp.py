@@ -93,7 +93,7 @@ def test_without_mcp_the_library_works_and_servers_are_unavailable_with_the_reas
     assert toolkit.endswith(f"the extra mcp is missing: mcp is not installed. Run `{line}`.")
 
 
-@pytest.mark.parametrize("command", [["serve"], ["serve", "--stdio"], ["measure"], ["init", "--install", "cursor"]])
+@pytest.mark.parametrize("command", [["serve", "--stdio"], ["init", "--install", "cursor"]])
 def test_without_mcp_what_needs_it_says_what_to_install_in_one_line(
     folder: Path, plain_python: Path, command: list[str], line: str
 ) -> None:

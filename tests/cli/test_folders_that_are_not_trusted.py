@@ -92,7 +92,6 @@ class Clone:
     """A cloned folder, what its code would leave, and what its address was sent."""
 
     folder: Path
-    origin: Path
     marker: Path
     requests: list[dict[str, str]]
 
@@ -126,15 +125,10 @@ def address() -> Iterator[tuple[str, list[dict[str, str]]]]:
     thread.join()
 
 
-def repository(folder: Path, files: dict[str, str]) -> None:
-    """Write files of a stranger's repository, and commit them."""
-    who = ["-c", "user.name=stranger", "-c", "user.email=stranger@example.org"]
-    if not folder.exists():
-        subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+def bring(folder: Path, files: dict[str, str]) -> None:
+    """Write what a clone or a pull brings."""
     for name, text in files.items():
         (folder / name).write_text(text)
-    subprocess.run(["git", "add", "."], cwd=folder, check=True)
-    subprocess.run(["git", *who, "commit", "-qm", "All"], cwd=folder, check=True)
 
 
 def become(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,13 +157,13 @@ def clone(
     modules = {
         f"{name}.py": MODULE.format(marker=str(marker)) for name in ("stranger", "yaml", "typer", "platformdirs")
     }
-    repository(tmp_path / "origin", {**files, **modules})
-    subprocess.run(["git", "clone", "-q", str(tmp_path / "origin"), str(tmp_path / "clone")], check=True)
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    bring(tmp_path / "clone", {**files, **modules})
     monkeypatch.chdir(tmp_path / "clone")
     monkeypatch.setenv("STRANGE_SECRET", SECRET)
     become(tmp_path / "user", monkeypatch)
     monkeypatch.setattr(person, "TERMINAL", str(tmp_path / "no-terminal"))
-    return Clone(folder=tmp_path / "clone", origin=tmp_path / "origin", marker=marker, requests=requests)
+    return Clone(folder=tmp_path / "clone", marker=marker, requests=requests)
 
 
 def test_no_command_runs_imports_or_sends_anything_of_a_folder_that_is_not_accepted(
@@ -329,8 +323,7 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, here: Here
     """P10, P11: a command, code, a reference, an address, a hook: none runs, and the rest of the edit counts."""
     ran_by = {name: tmp_path / f"{name}-ran" for name in ("command", "module", "reference", "hook")}
     plain = {"store": "sqlite:///s.db", "agents": {"default": {"tools": ["calculator"], "discoverable": ["*"]}}}
-    repository(clone.origin, {"pegboard.yaml": json.dumps(plain)})
-    pull(clone)
+    bring(clone.folder, {"pegboard.yaml": json.dumps(plain)})
     with Terminal("y") as terminal:
         assert here("tools", terminal=terminal).returncode == 0
     brought = {
@@ -348,8 +341,7 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, here: Here
         "brought.py": MODULE.format(marker=str(ran_by["module"])),
         "brought_hook.py": MODULE.format(marker=str(ran_by["hook"])),
     }
-    repository(clone.origin, {"pegboard.yaml": json.dumps({**plain, **brought, "agents": agents}), **modules})
-    pull(clone)
+    bring(clone.folder, {"pegboard.yaml": json.dumps({**plain, **brought, "agents": agents}), **modules})
     surface = here("surface", "--json")
     assert {"add", "compare_files"} <= {tool["name"] for tool in json.loads(surface.stdout)["tools"]}, surface.stderr
     assert "waits for a person, and counts once `pegboard accept`" in surface.stderr
@@ -365,10 +357,6 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, here: Here
     here("surface")
     here("tools")
     assert [name for name, marker in ran_by.items() if not marker.exists()] == []
-
-
-def pull(clone: Clone) -> None:
-    subprocess.run(["git", "pull", "-q"], cwd=clone.folder, check=True)
 
 
 def test_a_store_that_the_folder_brings_accepts_nothing(

@@ -21,6 +21,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.support.own_folder import folder_of
+from sdk_servers import pegboard_command
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 pytestmark = pytest.mark.usefixtures("home")
@@ -211,7 +212,7 @@ def test_a_file_that_the_client_changes_meanwhile_is_left_as_it_is_and_no_config
 def test_what_was_started_ends_with_an_installation_that_is_interrupted(folder: Path, programs: Path) -> None:
     cursor(asks={"command": program(programs, "asks", PROMPTING)})
     before = files_in(folder)
-    command = [sys.executable, "-m", "pegboard", "init", "--install", "cursor"]
+    command = pegboard_command("init", "--install", "cursor")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not began(programs) and time.monotonic() < deadline:

@@ -26,6 +26,7 @@ from authorization.conftest import running_site, site
 from authorization.site import LoginSite
 from gateway.clients import ERAS, HANDSHAKE, Connected, connected, until
 from pegboard.support.own_folder import folder_of
+from sdk_servers import pegboard_command
 from terminals import Terminal
 
 __all__ = ["running_site", "site"]
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def log_in(config: Path, server: str) -> str:
     """Run `pegboard login` as a person does, follow the address that it shows, and return what it prints."""
-    command = [sys.executable, "-m", "pegboard", "login", server, "--config", str(config)]
+    command = pegboard_command("login", server, "--config", str(config))
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
