@@ -129,10 +129,11 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/access": ("/console/access",),
         "/console/access/matrix": ("/console/access/matrix",),
         "/console/access/set": (of("/console/access/set", kind="switch", **switch),),
-        "/console/changed-tools": ("/console/changed-tools",),
+        "/console/changed-tools": ("/console/changed-tools", of("/console/changed-tools", server="text")),
         "/console/servers": ("/console/servers",),
         "/console/servers/plugins": ("/console/servers/plugins",),
         "/console/server": (of("/console/server", name="text"), of("/console/server", name="crm")),
+        "/console/server/log": (of("/console/server/log", name="crm"),),
         "/console/tools": (
             "/console/tools",
             of("/console/tools", q="invoice"),
@@ -164,7 +165,6 @@ NO_PAGES = {
     "/console/overview/usage",
     "/console/edit/proposal",
     "/console/servers/add/draft",
-    "/console/server/log",
     "/console/history/version",
 }
 """Parts of other pages, files, the stream, and what follows a form, which the tests of edits look at."""

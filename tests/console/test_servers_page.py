@@ -75,8 +75,10 @@ async def test_servers_are_shown_with_what_is_wrong_with_them(browser: Browser, 
         await odd.get_by_role("link").click()
         await expect(page.get_by_role("heading", level=1)).to_contain_text(ODD)
         assert await findings(page, axe_core) == []
-        await page.goto("/console/server?name=git")
+        await page.goto("/console/server/log?name=git")
         await expect(page.locator("#log")).to_contain_text("warming <script>alert(1)</script> \\u202e up")
+        assert await findings(page, axe_core) == []
+        await page.get_by_role("link", name="State").click()
         await expect(page.locator("#dropped-2")).to_contain_text("bad_hint")
         await expect(page.locator("#tool-1 a").first).to_have_attribute("href", "/console/why?tool=git__echo")
         assert await findings(page, axe_core) == []
@@ -88,13 +90,13 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
 ) -> None:
     """G8: state, process and log follow without loading the page again; the audit trail has who restarted it."""
     async with shown(config, browser) as (console, page):
-        await page.goto("/console/server?name=git")
-        await expect(page.locator("#server h1")).to_contain_text("up")
+        await page.goto("/console/server/log?name=git")
+        await expect(page.locator("#server-head h1")).to_contain_text("up")
         first = (await server_state(console.board.services, "git")).pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
         await expect(page.locator("#log")).to_contain_text("SIGKILL")
-        await expect(page.locator("#server h1 .chip")).not_to_have_text("up")
+        await expect(page.locator("#server-head h1 .chip")).not_to_have_text("up")
         await tab_to(page, page.locator("#restart-button"))
         await page.keyboard.press("Enter")
         await expect(page.locator("#notices")).to_contain_text("'git' was restarted")
@@ -116,16 +118,16 @@ async def test_a_long_log_opens_at_its_end_and_stays_there_and_failed_starts_are
     noise.write_text("".join(f"line {number}\n" for number in range(40)))
     edit(config, "--exit,", f"--noise, {noise}, --exit,")
     async with shown(config, browser) as (console, page):
-        await page.goto(f"/console/server?{urlencode({'name': ODD})}")
+        await page.goto(f"/console/server/log?{urlencode({'name': ODD})}")
         log = page.get_by_role("group", name="Log")
-        facts = page.locator("#server dl")
-        await expect(facts).to_contain_text("not known: it failed 1 time")
+        await expect(log.get_by_text("exited with code 3")).to_have_count(1)
         assert await log.evaluate(LAST_LINE_SHOWS)
         assert not await log.evaluate("log => log.scrollHeight === log.clientHeight")
         await console.board.ready(ODD)
-        await expect(facts).to_contain_text("failed 2 times")
         await expect(log.get_by_text("exited with code 3")).to_have_count(2)
         assert await log.evaluate(LAST_LINE_SHOWS)
+        await page.get_by_role("link", name="State").click()
+        await expect(page.locator("#server dl")).to_contain_text("failed 2 times")
 
 
 LAST_LINE_SHOWS = """log => {

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.pages.servers_page import server_head
 from pegboard.console.templating import number, query
 
 LIMIT: Final = 20
@@ -22,10 +23,13 @@ async def pins(context: Context, visit: OperatorRequest) -> Response:
     given = visit.request.query_params
     server, offset = given.get("server", ""), offset_of(given)
     found = await context.subjects.pins.page(server, offset=offset, limit=LIMIT)
+    one, standing = await server_head(context, visit.names.meant(server)) if server else (None, None)
     return context.templates.page(
         "changed_tools.html",
         visit,
         found=found,
+        one=one,
+        standing=standing,
         server=server,
         offset=offset,
         limit=LIMIT,

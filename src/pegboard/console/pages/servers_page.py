@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, get_args
 
 from starlette.responses import Response
@@ -107,31 +108,46 @@ async def server(context: Context, visit: OperatorRequest) -> Response:
     """Show everything that is known of a server or plugin."""
     context.require_every_agent(visit)
     name, offset = visit.given("name"), offset_of(visit.request.query_params)
-    state = await server_state(context.services, name)
+    state, standing = await server_head(context, name)
     wanted = await context.subjects.logins.wanted(visit.operator.name) if state.login != "none" else ()
     return context.templates.page(
         "server.html",
         visit,
         one=state,
+        standing=standing,
         tools=await server_tools(context.services, name, offset=offset, limit=ROWS),
         wanted=next((one for one in wanted if visit.names.meant(one.server) == name), None),
         offset=offset,
         limit=ROWS,
-        paused=sum(name in one.plugins for one in (await pauses_by_agent(context.services)).values()),
-        agents=len(context.board.world.agents),
-        lines=await printed_lines(context.services, name),
         saying=await context.subjects.pins.saying(name) if state.kind == "server" else (),
-        waiting_pins=len(await context.subjects.pins.listed(name, waiting=True)) if state.kind == "server" else 0,
         here=query(_ONE, name=state.name, offset=offset or None),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStanding:
+    """What the head of a server's page says beside its state: for how many agents it is paused, what waits of it."""
+
+    paused: int
+    agents: int
+    waiting: int
+
+
+async def server_head(context: Context, name: str) -> tuple[ServerState, ServerStanding]:
+    """Return what the head of each view of a server or plugin shows; raises ``UsageError`` where there is none."""
+    state = await server_state(context.services, name)
+    paused = sum(name in one.plugins for one in (await pauses_by_agent(context.services)).values())
+    waiting = len(await context.subjects.pins.listed(name, waiting=True)) if state.kind == "server" else 0
+    return state, ServerStanding(paused=paused, agents=len(context.board.world.agents), waiting=waiting)
 
 
 async def server_log(context: Context, visit: OperatorRequest) -> Response:
     """Show what a server printed."""
     context.require_every_agent(visit)
     name = visit.given("name")
+    state, standing = await server_head(context, name)
     lines = await printed_lines(context.services, name)
-    return context.templates.page("server_log.html", visit, server=visit.names.shown(name), lines=lines)
+    return context.templates.page("server_log.html", visit, one=state, standing=standing, lines=lines)
 
 
 async def restart(context: Context, visit: OperatorRequest) -> Response:
