@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -129,6 +129,10 @@ class EditableFile:
         """Return what is never shown of a text."""
         return secrets_in_text(text, self.file)
 
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of a configuration."""
+        return _schema()
+
     async def judged(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         configuration, problems = await asyncio.to_thread(self._inspected, text)
@@ -209,6 +213,14 @@ class EditableFile:
                 code="not_editable",
                 hint="Create pegboard.yaml on the page *Add a server*, or write one with `pegboard init`.",
             )
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    """Return the schema; to make it takes a moment."""
+    from pegboard.config.schema.json_schema import schema
+
+    return schema()
 
 
 def write_first(path: Path, like: Path) -> Path:

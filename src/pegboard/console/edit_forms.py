@@ -12,16 +12,16 @@ from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.editable import ConfigurationChange
 
-Kind = Literal["text", "long", "choice", "names", "texts", "pairs", "numbers", "value"]
-"""``names``: an entry a line; ``texts`` and ``pairs``: a name and what it has a line; ``numbers``: a field for each
-part; ``value``: text, or JSON."""
+Kind = Literal["text", "long", "choice", "scalar", "names", "texts", "pairs", "numbers", "value"]
+"""``scalar``: a number, true, false or a text; ``names``: an entry a line; ``texts`` and ``pairs``: a name and what it
+has a line; ``numbers``: a field for each part; ``value``: text, or JSON."""
 _PAIR: Final = re.compile(r"([^:=\s][^:=]*?)\s*[:=]\s*(.*)", re.DOTALL)
 _QUOTED: Final = re.compile(r'("(?:[^"\\]|\\.)*")\s*[:=]\s*(.*)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One field of a form; ``name`` is the key of the entry that it stands for."""
+    """One field of a form; ``name`` is the key of the entry, ``more`` whether the field is folded while it is empty."""
 
     name: str
     label: str
@@ -29,6 +29,7 @@ class FormField:
     help: str = ""
     choices: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,132 +61,114 @@ class FilledField:
         return _json({name: one for name, one in entry_of(_read(self.text)).items() if name not in self.field.parts})
 
 
-_LINES: Final = "One a line."
-_APPROVE: Final = FormField(
-    name="approve",
-    label="Approval rules",
-    kind="pairs",
-    help="A tool, or a pattern of tools, and when a person approves its calls: delete_page: always, or destructive, or "
-    'arguments as JSON: send: {"to": ["*@example.org"]}.',
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FormOf:
+    """What a form shows of a section: the keys that are in sight, those that it leaves out, or the only ones."""
+
+    noun: str
+    keys: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    alone: bool = False
+
+
+_AGENT: Final = (
+    *("display_name", "role", "tools", "allowed_toolkits", "initial_toolkits", "discoverable", "loadout", "model"),
+    *("budget", "permissions", "dialect", "worker_scope", "may_delegate"),
 )
-FORMS: Final[Mapping[str, Form]] = {
-    form.section: form
-    for form in (
-        Form(
-            section="agents",
-            noun="agent",
-            fields=(
-                FormField(name="display_name", label="Displayed name"),
-                FormField(name="role", label="Role"),
-                FormField(
-                    name="tools",
-                    label="Tools",
-                    kind="names",
-                    help=f"Always loaded: plugins and tools. {_LINES} With settings as JSON: "
-                    '{"shell": {"include_tools": ["run_shell_command"]}}.',
-                ),
-                FormField(
-                    name="allowed_toolkits", label="Toolkits", kind="names", help=f"Loaded when it needs them. {_LINES}"
-                ),
-                FormField(
-                    name="initial_toolkits",
-                    label="Toolkits loaded from the start",
-                    kind="names",
-                    help=f"Some of its toolkits. {_LINES}",
-                ),
-                FormField(
-                    name="discoverable",
-                    label="Discoverable plugins",
-                    kind="names",
-                    help=f"Plugins that it may load by name; * stands for any. {_LINES}",
-                ),
-                FormField(name="loadout", label="Loadout"),
-                FormField(
-                    name="permissions",
-                    label="Switches in the file",
-                    kind="pairs",
-                    help="A toolkit, plugin or tool, and true or false. One a line: git/git_commit: false. A switch "
-                    "that is set at run time counts instead.",
-                ),
-                FormField(
-                    name="dialect",
-                    label="Dialect",
-                    kind="choice",
-                    choices=("pegboard", "toolkits", "invokeother", "discovery"),
-                ),
-                FormField(
-                    name="worker_scope",
-                    label="Who shares what its plugins keep",
-                    kind="choice",
-                    choices=("shared", "user", "user_agent"),
-                ),
-                FormField(
-                    name="approvals", label="Approvals", kind="value", help='Who may give one: {"by": "operator"}.'
-                ),
-                FormField(
-                    name="budget",
-                    label="Budget",
-                    kind="numbers",
-                    parts=("tools", "tokens"),
-                    help="How many tools, and how many tokens of tools and texts, may be loaded at once.",
-                ),
-                FormField(name="model", label="Model"),
-                FormField(name="may_delegate", label="Agents that it may hand work to", kind="names", help=_LINES),
-            ),
-        ),
-        Form(
-            section="toolkits",
-            noun="toolkit",
-            fields=(
-                FormField(name="description", label="Description", help="What models and people read of it."),
-                FormField(
-                    name="tools",
-                    label="Members",
-                    kind="names",
-                    help=f'Plugins and tools. {_LINES} With settings as JSON: {{"sql": {{"db_url": "…"}}}}.',
-                ),
-                FormField(name="policy", label="Policy text", kind="long"),
-                FormField(name="label", label="Label"),
-                FormField(name="icon", label="Icon"),
-            ),
-        ),
-        Form(
-            section="loadouts",
-            noun="loadout",
-            fields=(
-                FormField(name="extends", label="Extends"),
-                FormField(name="plugins", label="Plugins", kind="names", help=_LINES),
-                FormField(name="categories", label="Categories", kind="names", help=_LINES),
-                FormField(name="discoverable", label="Discoverable plugins", kind="names", help=_LINES),
-                FormField(name="disabled", label="Disabled plugins", kind="names", help=_LINES),
-            ),
-        ),
-        Form(
-            section="servers",
-            noun="server",
-            fields=(
-                FormField(name="command", label="Command"),
-                FormField(name="args", label="Arguments", kind="names", help=_LINES),
-                FormField(name="url", label="Address (URL)"),
-                FormField(name="env", label="Environment", kind="texts", help="One a line: NAME=${NAME}."),
-                FormField(
-                    name="headers", label="Headers", kind="texts", help="One a line: Authorization: Bearer ${TOKEN}."
-                ),
-                FormField(
-                    name="confine",
-                    label="Confinement",
-                    kind="value",
-                    help='true, or as JSON: {"write": ["."], "network": "none"}. Empty: it may what you may.',
-                ),
-                FormField(name="category", label="Category"),
-                FormField(name="timeout", label="Time limit of a call", help="Such as 60s."),
-                _APPROVE,
-            ),
-        ),
-        Form(section="plugins", noun="plugin", fields=(_APPROVE,)),
-    )
+_SERVER: Final = ("command", "args", "url", "env", "headers", "confine", "timeout", "category", "approve")
+SECTIONS: Final[Mapping[str, _FormOf]] = {
+    "agents": _FormOf(noun="agent", keys=_AGENT),
+    "toolkits": _FormOf(noun="toolkit", keys=("description", "tools", "policy", "label", "icon")),
+    "loadouts": _FormOf(
+        noun="loadout", keys=("extends", "plugins", "categories", "discoverable", "disabled"), alone=True
+    ),
+    "servers": _FormOf(noun="server", keys=_SERVER, without=("transport", "autoApprove", "alwaysAllow")),
+    "plugins": _FormOf(noun="plugin", keys=("approve",), alone=True),
 }
 """The forms, by the section of the configuration."""
+_LONG: Final = ("policy",)
+_EXAMPLES: Final = {
+    "approve": "delete_page: always",
+    "confine": '{"write": ["."], "network": "none"}',
+    "env": "NAME: ${NAME}",
+    "headers": "Authorization: Bearer ${TOKEN}",
+    "permissions": "git/git_commit: false",
+    "tools": '{"shell": {"include_tools": ["run_shell_command"]}}',
+}
+_HOW: Final[Mapping[Kind, str]] = {
+    "names": "One per line.",
+    "texts": "One per line.",
+    "pairs": "One per line.",
+    "value": "As JSON.",
+}
+
+
+def form_of(section: str, schema: Mapping[str, Any]) -> Form:
+    """Return the form over an entry of a section, as the schema of the configuration describes it."""
+    about = SECTIONS[section]
+    entry = _resolved(schema, _resolved(schema, schema["properties"][section])["additionalProperties"])
+    keys = entry["properties"]
+    others = () if about.alone else tuple(key for key in keys if key not in (*about.keys, *about.without))
+    fields = (_field(key, _resolved(schema, keys[key]), schema, more=key in others) for key in (*about.keys, *others))
+    return Form(section=section, noun=about.noun, fields=tuple(fields))
+
+
+def _resolved(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a part of a schema says, without a reference, and without that it may be null."""
+    if "$ref" in part:
+        return _resolved(schema, {**schema["$defs"][part["$ref"].rpartition("/")[2]], **_but(part, "$ref")})
+    kinds = [one for one in part.get("anyOf", ()) if one.get("type") != "null"]
+    return _resolved(schema, {**kinds[0], **_but(part, "anyOf")}) if len(kinds) == 1 else part
+
+
+def _but(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != key}
+
+
+def _field(key: str, part: Mapping[str, Any], schema: Mapping[str, Any], *, more: bool) -> FormField:
+    inner = {name: _resolved(schema, one) for name, one in part.get("properties", {}).items()}
+    numbers = tuple(name for name, one in inner.items() if one.get("type") == "integer")
+    kind = "numbers" if numbers else _kind(key, part)
+    example = _EXAMPLES.get(key, "")
+    help_texts = (part.get("description", ""), _HOW.get(kind, ""), f"Example: {example}" if example else "")
+    return FormField(
+        name=key,
+        label=re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", key).capitalize() if key != "url" else "URL",
+        kind=kind,
+        help=" ".join(filter(None, help_texts)),
+        choices=tuple(part.get("enum", ())) if kind == "choice" else ("true", "false") if _is_flag(part) else (),
+        parts=numbers,
+        more=more,
+    )
+
+
+def _is_flag(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "boolean"
+
+
+def _kind(key: str, part: Mapping[str, Any]) -> Kind:
+    """Return how a value is filled in that a schema describes so."""
+    match part:
+        case _ if key in _LONG and part.get("type") != "object":
+            return "long"
+        case {"enum": [*_]}:
+            return "choice"
+        case {"type": "string"}:
+            return "text"
+        case {"type": "boolean" | "integer" | "number"}:
+            return "scalar"
+        case {"type": "array", "items": {"type": "string"} | {"anyOf": [*_]}}:
+            return "names"
+        case {"type": "object", "additionalProperties": {"type": "string"}}:
+            return "texts"
+        case {"type": "object", "additionalProperties": {"type": "boolean"} | {"anyOf": [*_]}} if (
+            "properties" not in part
+        ):
+            return "pairs"
+        case {"anyOf": [*kinds]} if all(one.get("type") in ("string", "boolean", "number", "integer") for one in kinds):
+            return "scalar"
+        case _:
+            return "value"
 
 
 def entry_of(value: Any) -> Mapping[str, Any]:
@@ -219,12 +202,18 @@ def shown(kind: Kind, value: Any) -> str:
             return _plain(value)
 
 
-def typed(field: FormField, sent: Mapping[str, Any]) -> str:
-    """Return the text of a field as a form sends it; that of numbers is made of its parts."""
+def typed(form: Form, sent: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of the fields that a form sends."""
+    texts = ((field.name, _typed(field, sent)) for field in form.fields)
+    return {name: text for name, text in texts if text is not None}
+
+
+def _typed(field: FormField, sent: Mapping[str, Any]) -> str | None:
+    """Return the text of a field as a form sends it, None where it does not; that of numbers is made of its parts."""
     if isinstance(whole := sent.get(field.name), str):
         return whole
-    if not field.parts:
-        return ""
+    if not any(f"{field.name}.{part}" in sent for part in field.parts):
+        return None
     given = {part: str(sent.get(f"{field.name}.{part}", "")).strip() for part in field.parts}
     rest = entry_of(_read(str(sent.get(f"{field.name}.rest", "{}"))))
     value = {**{part: _read(text) for part, text in given.items() if text}, **rest}
@@ -247,7 +236,7 @@ def meant(field: FormField, text: str) -> Any:
             if len(dict(pairs)) < len(pairs):
                 raise UsageError(f"{field.label}: a name stands there twice.", code="edit_form", hint=field.help)
             return {name: value if field.kind == "texts" else _value(value) for name, value in pairs} or None
-        case "value" | "numbers":
+        case "value" | "numbers" | "scalar":
             return _value(text.strip()) if text.strip() else None
         case "long":
             return text if text.strip() else None
@@ -266,12 +255,13 @@ def changes(
     Raises:
         UsageError: a field cannot be read.
     """
-    found = {field.name: meant(field, given.get(field.name, "")) for field in form.fields}
+    sent = [field for field in form.fields if field.name in given]
+    found = {field.name: meant(field, given[field.name]) for field in sent}
     if before is None:
         return [
             ConfigurationChange(path=path, value={name: value for name, value in found.items() if value is not None})
         ]
-    was = {field.name: meant(field, shown(field.kind, before.get(field.name))) for field in form.fields}
+    was = {field.name: meant(field, shown(field.kind, before.get(field.name))) for field in sent}
     return [
         ConfigurationChange(path=(*path, name), value=value, remove=value is None)
         for name, value in found.items()

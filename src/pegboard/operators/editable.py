@@ -90,6 +90,10 @@ class EditableConfiguration(Protocol):
         """Return what is never shown of a text."""
         ...
 
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of a configuration."""
+        ...
+
     async def judged(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         ...

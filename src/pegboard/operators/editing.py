@@ -204,6 +204,10 @@ class Editing:
         names = await self._names(written.secrets)
         return WholeFile(file=written.file, text=names.shown(written.text), digest=written.digest)
 
+    async def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of a configuration: what may be written, and what each key is for."""
+        return await asyncio.to_thread(self._configuration.schema)
+
     async def noted(self) -> WholeFile:
         """Return the file, and keep it as a version where it was changed outside of Pegboard."""
         written = await self._configuration.read()
@@ -247,6 +251,11 @@ class Editing:
             for name, names in found.items()
         }
         return masked(EditableParts(**kept), await self._names(written.secrets))
+
+    async def names_in(self, section: str) -> tuple[str, ...]:
+        """Return the names of what a section of the file has; raises ``ConfigError`` where there is no file."""
+        written = await self._configuration.read()
+        return tuple(_inside(await asyncio.to_thread(self._configuration.value, written.text, (section,)), ()))
 
     async def entry(self, editor: Editor, section: str, name: str) -> EditedEntry:
         """Return an entry of a section as it is written.

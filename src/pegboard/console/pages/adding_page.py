@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pegboard.console import edit_forms
 from pegboard.console.context import Context, Page
-from pegboard.console.edit_forms import FilledField
+from pegboard.console.edit_forms import FilledField, Form
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import Notice, after_form, text_of
@@ -22,16 +22,18 @@ from pegboard.operators.adding_servers import ChosenServer, DraftServer, GrantWa
 HOME: Final = "/console/servers/add"
 _DRAFT: Final = f"{HOME}/draft"
 _SERVERS: Final = "/console/servers"
-_FORM: Final = replace(
-    edit_forms.FORMS["servers"],
-    fields=tuple(field for field in edit_forms.FORMS["servers"].fields if field.name != "approve"),
-)
 
 
 async def add_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the ways in which a server is added."""
     context.require_every_agent(visit)
     return await _ways(context, visit)
+
+
+async def _form(context: Context) -> Form:
+    """Return the form over a new server."""
+    form = edit_forms.form_of("servers", await context.editing.schema())
+    return replace(form, fields=tuple(field for field in form.fields if not field.more and field.name != "approve"))
 
 
 async def _ways(
@@ -42,7 +44,8 @@ async def _ways(
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     mask, given = visit.names.masker.text, typed or {}
-    filled = tuple(FilledField(field=field, text=given.get(field.name, "")) for field in _FORM.fields)
+    fields = (await _form(context)).fields
+    filled = tuple(FilledField(field=field, text=given.get(field.name, "")) for field in fields)
     return context.templates.page(
         "add_server.html",
         visit,
@@ -93,7 +96,7 @@ async def written(context: Context, visit: OperatorRequest) -> Response:
         name = typed.get("name", "").strip()
         if not name:
             raise UsageError("It needs a name.", code="edit_form", hint="Tools of it are called by that name.")
-        (change,) = edit_forms.changes(_FORM, ("servers", name), None, typed)
+        (change,) = edit_forms.changes(await _form(context), ("servers", name), None, typed)
         if not change.value.get("command") and not change.value.get("url"):
             raise UsageError("It needs a command or an address.", code="edit_form", hint="Fill one of them in.")
         draft = await context.adding.written(context.editor(visit), name, change.value)

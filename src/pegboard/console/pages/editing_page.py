@@ -46,7 +46,7 @@ async def parts(context: Context, visit: OperatorRequest) -> Response:
 async def form_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the form over an entry, or an empty one for a new entry."""
     given = visit.request.query_params
-    form = _form(given.get("section", ""))
+    form = await _form(context, given.get("section", ""))
     name, entry = visit.given("name"), None
     if name:
         found = await context.editing.entry(context.editor(visit), form.section, name)
@@ -56,15 +56,15 @@ async def form_page(context: Context, visit: OperatorRequest) -> Response:
     else:
         _require_addable(context, visit, form)
     filled = edit_forms.filled(form, edit_forms.entry_of(entry))
-    return _form_answer(context, visit, form, filled, name=given.get("name", ""), new=not name, back=_back(given))
+    return await _form_answer(context, visit, form, filled, name=given.get("name", ""), new=not name, back=_back(given))
 
 
 async def form_sent(context: Context, visit: OperatorRequest) -> Response:
     """Propose what a form changes; what cannot be read of it comes back as it was typed."""
     sent = await visit.request.form()
-    form, new = _form(text_of(sent, "section")), "new" in sent
+    form, new = await _form(context, text_of(sent, "section")), "new" in sent
     name = visit.names.meant(text_of(sent, "name")).strip()
-    given = {field.name: edit_forms.typed(field, sent) for field in form.fields}
+    given = edit_forms.typed(form, sent)
     wrong: dict[str, str] = {}
     try:
         edit = await _proposed(context, visit, form, name, given, new=new)
@@ -81,10 +81,11 @@ async def form_sent(context: Context, visit: OperatorRequest) -> Response:
             hint=" ".join(others[:3]) or "Correct the marked fields.",
         )
     filled = tuple(
-        FilledField(field=field, text=given[field.name], wrong=wrong.get(field.name, "")) for field in form.fields
+        FilledField(field=field, text=given.get(field.name, ""), wrong=wrong.get(field.name, ""))
+        for field in form.fields
     )
     shown = text_of(sent, "name")
-    return _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=failed)
+    return await _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=failed)
 
 
 def _unreadable(visit: OperatorRequest, form: Form, given: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +93,7 @@ def _unreadable(visit: OperatorRequest, form: Form, given: Mapping[str, str]) ->
     found: dict[str, str] = {}
     for field in form.fields:
         try:
-            edit_forms.meant(field, given[field.name])
+            edit_forms.meant(field, given.get(field.name, ""))
         except UsageError as error:
             found[field.name] = visit.names.masker.text(f"{error.message} {error.hint}")
     return found
@@ -135,7 +136,7 @@ async def _proposed(
 async def removed(context: Context, visit: OperatorRequest) -> Response:
     """Propose that an entry goes."""
     sent = await visit.request.form()
-    form = _form(text_of(sent, "section"))
+    form = await _form(context, text_of(sent, "section"))
     name = visit.names.meant(text_of(sent, "name"))
     editor = context.editor(visit)
     found = await context.editing.entry(editor, form.section, name)
@@ -144,11 +145,12 @@ async def removed(context: Context, visit: OperatorRequest) -> Response:
     return to_proposal(edit, _back(sent))
 
 
-def _form(section: str) -> Form:
-    if section not in edit_forms.FORMS:
-        hint = f"{did_you_mean(section, edit_forms.FORMS)} Known: {', '.join(edit_forms.FORMS)}.".strip()
+async def _form(context: Context, section: str) -> Form:
+    known = edit_forms.SECTIONS
+    if section not in known:
+        hint = f"{did_you_mean(section, known)} Known: {', '.join(known)}.".strip()
         raise UsageError("There is no form for this section.", hint=hint)
-    return edit_forms.FORMS[section]
+    return edit_forms.form_of(section, await context.editing.schema())
 
 
 def _require_addable(context: Context, visit: OperatorRequest, form: Form, name: str | None = None) -> None:
@@ -158,7 +160,7 @@ def _require_addable(context: Context, visit: OperatorRequest, form: Form, name:
     context.require_every_agent(visit)
 
 
-def _form_answer(
+async def _form_answer(
     context: Context,
     visit: OperatorRequest,
     form: Form,
@@ -172,6 +174,7 @@ def _form_answer(
     world, mask = context.services.world, visit.names.shown
     plugins, toolkits = list(world.catalog.plugins), list(world.toolkits)
     loadouts, agents = list(world.loadouts), list(world.agents)
+    models = await context.editing.names_in("models") if form.section == "agents" else ()
     picks = {
         "allowed_toolkits": toolkits,
         "initial_toolkits": toolkits,
@@ -179,7 +182,10 @@ def _form_answer(
         "tools": plugins,
         "plugins": plugins,
         "disabled": plugins,
+        "essential": plugins,
+        "share_with": agents,
         "loadout": loadouts,
+        "model": models,
         "extends": loadouts,
         "may_delegate": agents,
     }
