@@ -89,7 +89,7 @@ async def test_an_agent_is_edited_with_the_keyboard_alone(browser: Browser, conf
         assert await findings(page, axe_core) == []
         await tab_to(page, page.get_by_role("link", name="helper"))
         await page.keyboard.press("Enter")
-        field = page.get_by_label("Toolkits", exact=True)
+        field = page.get_by_label("Allowed toolkits", exact=True)
         await expect(field).to_have_value("sums")
         assert await findings(page, axe_core) == []
         await tab_to(page, field)
@@ -250,7 +250,7 @@ async def test_a_text_of_the_whole_file_gets_what_another_operator_changed_meanw
     await by_ada(app, "<i>theirs</i>")
     text = whole["text"].replace("# our configuration", "# mine")
     found = await sent(eve, "/console/edit/file", 409, text=text, digest=whole["digest"])
-    assert "What others changed is in your text now" in found
+    assert "Your text now has the changes of others" in found
     assert "+    role: &lt;i&gt;theirs&lt;/i&gt;" in found
     address = await sent(eve, "/console/edit/file", **typed_in(found))
     await by_ada(app, "theirs at last")
@@ -274,7 +274,7 @@ async def test_a_text_of_the_whole_file_takes_the_place_of_the_same_lines_only_w
     address = await sent(eve, "/console/edit/again", id=identity(address))
     found = await page(eve, address)
     for _ in range(2):  # sent once more as it is, it comes back
-        assert "stands in the same lines as yours, and is not in your text" in found
+        assert "Others changed the same lines as you." in found
         assert "+    role: theirs" in found
         assert typed_in(found)["text"] == text
         assert "role: theirs" in re.findall(r'<textarea id="now"[^>]*>(.*?)</textarea>', found, re.DOTALL)[0]
@@ -298,13 +298,13 @@ async def test_what_others_changed_is_looked_through_with_the_keyboard_alone(
         write(config, CONFIG.replace("[sums]\n", "[sums, times]\n"))
         look = page.get_by_role("button", name="Review changes")
         await look.click()
-        await expect(page.get_by_role("alert")).to_contain_text("is not in your text")
+        await expect(page.get_by_role("alert")).to_contain_text("are not in your text")
         await expect(page.locator(".diff .added")).to_contain_text("allowed_toolkits: [sums, times]")
         await expect(field).to_have_value(re.compile(r"allowed_toolkits: \[times\]"))
         assert await findings(page, axe_core) == []
         assert await broken_words(page) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        await tab_to(page, page.get_by_label("My text takes the place"))
+        await tab_to(page, page.get_by_label("Replace the file with my text"))
         await page.keyboard.press("Space")
         await tab_to(page, look)
         await page.keyboard.press("Enter")
@@ -317,7 +317,7 @@ async def test_what_others_changed_is_looked_through_with_the_keyboard_alone(
 async def test_what_is_not_known_any_more_is_merged_with_nothing(eve: Program, config: Path) -> None:
     whole = typed_in(await page(eve, "/console/edit/file"))
     found = await sent(eve, "/console/edit/file", 409, text=f"{whole['text']}# typed", digest="0" * 64)
-    assert "What your text was made from is not known any more" in found
+    assert "Pegboard no longer has the text that you started from" in found
     assert typed_in(found) == {"text": f"{whole['text']}# typed", "digest": "0" * 64}
     assert text_of(config) == CONFIG
 

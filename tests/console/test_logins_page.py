@@ -90,7 +90,7 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
             await page.goto("/console/servers")
             await expect(page.locator("#server-1")).to_contain_text("login required")
             await page.goto("/console")
-            await expect(page.locator("#need-1")).to_contain_text(f"Server '{ODD}' wants a login")
+            await expect(page.locator("#need-1")).to_contain_text(f"Server '{ODD}' needs a login")
             assert await findings(page, axe_core) == []
             await tab_to(page, page.get_by_role("button", name=f"Log in to {ODD}"))
             await page.keyboard.press("Enter")
@@ -107,7 +107,7 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
             assert await findings(page, axe_core) == []
             await tab_to(page, page.locator("#log-out"))
             await page.keyboard.press("Enter")
-            await expect(page.get_by_role("dialog")).to_contain_text("the server that issued it is told")
+            await expect(page.get_by_role("dialog")).to_contain_text("revokes it at the server that issued it")
             assert await findings(page, axe_core) == []
             await page.keyboard.press("Enter")
             await expect(page.locator("#notices")).to_contain_text(f"You are logged out of '{ODD}'.")

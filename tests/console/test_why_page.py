@@ -187,7 +187,7 @@ async def test_a_name_that_nothing_has_is_answered_with_the_nearest(served: Cons
     page = await text_at(served, "/console/why?agent=writer&tool=write_nore")
     assert "There is no tool &#39;write_nore&#39; in the catalog. Did you mean &#39;write_note&#39;?" in page
     everyone = await text_at(served, "/console/why?tool=write_nore")
-    assert "Nothing that is known has this name." in everyone
+    assert "There is nothing of this name." in everyone
 
 
 @pytest.mark.parametrize(

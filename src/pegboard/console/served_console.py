@@ -79,7 +79,7 @@ class ServedConsole:
             return f"?code={self._access.codes.new()}"
         if any(token.rights for token in self._board.configuration.tokens):
             return " (sign in with a token that has `console: true`)"
-        return " (nobody can sign in: no token has `console: true`)"
+        return " (sign-in is not possible: no token has `console: true`)"
 
     def ended(self) -> None:
         """Let nobody find it any more."""

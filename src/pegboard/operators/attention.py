@@ -190,7 +190,7 @@ async def missing_logins(situation: Situation) -> Sequence[AttentionItem]:
             kind="login",
             severity="waiting",
             subject=name,
-            text=f"Server '{name}' wants a login, and nobody has one.",
+            text=f"Server '{name}' needs a login; no user has logged in.",
             place=str(services.loader.specs[name].place or ""),
             action="log_in",
         )
@@ -269,7 +269,7 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
                 kind="waiting_edit",
                 severity="waiting",
                 subject=read.file,
-                text=f"{count} of the configuration would let somebody do more, and"
+                text=f"{count} of the configuration would grant more, and"
                 f" {'waits' if len(waiting) == 1 else 'wait'} to be accepted.",
                 hint=waiting[0],
                 since=read.read_at,
@@ -377,7 +377,7 @@ async def hooks(situation: Situation) -> Sequence[AttentionItem]:
             kind="hook",
             severity="warning",
             subject=one.host,
-            text=f"Nobody is told at '{one.host}' of what waits: {one.why}.",
+            text=f"Messages about waiting calls do not reach '{one.host}': {one.why}.",
             hint=f"Messages given up: {one.dropped:,}." if one.dropped else "",
             since=one.since,
             place=one.place,

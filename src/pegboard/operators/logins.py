@@ -198,7 +198,7 @@ class OperatorLogins:
         spec = self._services.loader.specs[server]
         source = self._services.loader.source_of(spec)
         if not isinstance(source, HasLogins) or not (isinstance(spec, ServerSpec) and spec.url):
-            raise UsageError(f"Nobody logs in to '{server}': it is no remote server.")
+            raise UsageError(f"'{server}' has no login: it is not a remote server.")
         return source.logins
 
     def _view(self, login: Login) -> LoginView:

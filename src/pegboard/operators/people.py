@@ -88,13 +88,13 @@ async def grant_token(
         raise UsageError(
             "The first token has to open every agent, with the right to configure.",
             code="edit_form",
-            hint="With it, everybody signs in with a token; nobody else could edit the configuration then.",
+            hint="From then on each person signs in with a token, and one of them must edit the configuration.",
         )
     if not agents:
         raise UsageError("No agent is chosen.", code="edit_form", hint="Choose those that the token opens.")
     there = (await editing.entry(editor, _ROOT, name)).value
     if new and there is not None:
-        raise UsageError("Somebody of this name has a token.", code="name_taken", hint="Choose another name.")
+        raise UsageError("There is a token of this name.", code="name_taken", hint="Choose another name.")
     token = secrets.token_urlsafe(24)
     value: dict[str, Any] = {"token": digest_of(token), "agents": list(agents)}
     if rights:
@@ -113,6 +113,6 @@ async def revoke_token(editing: Editing, editor: Editor, name: str) -> ProposedE
     """
     there = cast("Mapping[str, Any] | None", (await editing.entry(editor, _ROOT, name)).value)
     if there is None:
-        raise UsageError("Nobody of this name has a token in the file.", code="unknown_name")
+        raise UsageError("The file has no token of this name.", code="unknown_name")
     change = ConfigurationChange(path=(_ROOT, name), remove=True)
     return await editing.propose(editor, [change], what=f"Revoke {one_line(name, limit=100)}")

@@ -100,7 +100,7 @@ def _said(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
     else:
         whom = f"{'every agent' if visit.operator.agents is None else 'every agent that you see'} ({len(given.agents)})"
     if given.kind == "pause":
-        state = "is paused" if given.value else "goes on as before"
+        state = "is paused" if given.value else "works as before the pause"
         return f"{name} {state} for {whom}." if given.name else f"{whom[:1].upper()}{whom[1:]} {state}."
     what = {True: "is switched on", False: "is switched off", None: "has no stored switch any more"}[given.value]
     return f"{name} {what} for {whom}."
