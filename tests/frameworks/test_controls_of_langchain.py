@@ -366,7 +366,7 @@ def test_without_the_error_of_langgraph_one_warning_says_where_retries_belong(
 
 
 def test_a_model_that_a_middleware_falls_back_to_makes_the_call(purse: Purse) -> None:
-    """P3: also where it comes in behind, and nothing can be rewritten for it."""
+    """P3: also where it comes in behind."""
 
     class Fails(Watched):
         async def _agenerate(self, *args: Any, **request: Any) -> Any:

@@ -19,6 +19,7 @@ from agno.models.response import ModelResponse
 from broken_streams import broken
 from framework_tools import RAN
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from loop_talk import CHAT, OLDER_ANTHROPIC, RESPONSES, Form, talk
@@ -146,13 +147,31 @@ def model_of_langchain(form: str, url: str) -> BaseChatModel:
     return ChatOpenAI(**about, use_responses_api=form == "responses")
 
 
+class OtherModel(AgentMiddleware[Any, Any, Any]):
+    """Gives each request another model, as a middleware that falls back does."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        super().__init__()
+        self.model = model
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(model=self.model))
+
+
 @pytest.mark.parametrize("form", ["anthropic", "responses", "chat"])
+@pytest.mark.parametrize("behind", [False, True], ids=["its own", "of middleware behind"])
 async def test_langchain_ends_the_run_or_has_the_model_make_its_calls_again(
-    session: Session, form: str, calls: list[str], lost: bool
+    session: Session, form: str, calls: list[str], lost: bool, behind: bool
 ) -> None:
     """X2: the client raises where the connection is lost; else the model reads that nothing of it has run."""
     with StrictProvider(model=broken(form, calls, lost)) as server:
-        agent: Any = create_agent(model_of_langchain(form, server.url), middleware=[SessionMiddleware(session)])
+        model, middleware = model_of_langchain(form, server.url), [SessionMiddleware(session)]
+        if behind:
+            agent: Any = create_agent(
+                langchain_driver.claude("http://127.0.0.1:9"), middleware=[*middleware, OtherModel(model)]
+            )
+        else:
+            agent = create_agent(model, middleware=middleware)
         asked: Any = {"messages": [{"role": "user", "content": "Note eggs."}]}
         failed: list[str] = []
         try:
@@ -183,11 +202,15 @@ AGNO_FORMS = ["anthropic", "responses", "chat"]
 async def test_agno_ends_the_run_or_has_the_model_make_its_calls_again(
     session: Session, form: str, calls: list[str], lost: bool
 ) -> None:
-    """X2: by what the provider has sent, since Agno hands on no reason; what is no JSON Agno answers itself."""
+    """X2: by what the provider has sent, since Agno hands on no reason; what is no JSON Agno answers itself.
+
+    Where Agno hands on no call, an error ends the run.
+    """
     with StrictProvider(model=broken(form, calls, lost)) as server:
         agent: Any = equip_agno(agno_driver.agent_of(model_of_agno(form, server.url)), session)
-        with contextlib.suppress(Exception):
-            _ = [event async for event in agent.arun("Note eggs.", session_id="talk", stream=True)]
+        asked: dict[str, Any] = {"session_id": "talk", "stream": True, "stream_events": True}
+        *_, newest = [event.content async for event in agent.arun("Note eggs.", **asked)]
+        assert newest if lost else newest == "Done." or "stopped before its end" in newest
         assert (await agent.arun("Again.", session_id="talk")).content == "Done."
 
     assert (RAN, server.refusals) == (["note_add"] if may_run(form, calls, lost) else [], [])

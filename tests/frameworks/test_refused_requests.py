@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent, ModelSettings, Runner
+from agents import Agent, Runner
+from agents import ModelSettings as OpenAISettings
 from framework_drivers import Driver
 from loop_talk import FORMS, Form, talk
 from openai_agents_driver import model_of_form
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Tool
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings, ToolOrOutput
 
 from pegboard import Host, Pegboard
 from pegboard.dialects.names import CALL
@@ -302,7 +305,7 @@ async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, n
     """D4, P3: its definition goes with the choice, which its provider would refuse else."""
     session = await board.session(agent="later", session_id="s")
     with StrictProvider([(name, {})], "Done.") as server:
-        model, settings = model_of_form("responses", server.url), ModelSettings(tool_choice=name)
+        model, settings = model_of_form("responses", server.url), OpenAISettings(tool_choice=name)
         agent: Any = equip(Agent(name="A", model=model, model_settings=settings), session)
         done: Any = Runner.run_streamed(agent, "Go on.") if stream else await Runner.run(agent, "Go on.")
         _ = [event async for event in done.stream_events()] if stream else []
@@ -311,6 +314,42 @@ async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, n
 
 
 @pytest.mark.cover(2)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("choice", [["say_blank"], ToolOrOutput(["say_blank", "find_none"])], ids=["list", "or output"])
+async def test_a_choice_of_pydantic_ai_of_a_tool_that_is_not_loaded_is_taken(
+    board: Pegboard, choice: Any, stream: bool
+) -> None:
+    """D4, P3: pydantic-ai would end the run before the request; without the choice the list is as it was."""
+    session = await board.session(agent="later", session_id="s")
+    agent: Any = PydanticAgent(capabilities=[SessionTools(session)])
+    with StrictProvider([("say_blank", {})], "Done.", "Still.") as server:
+        model = OpenAIChatModel("gpt-4.1", provider=OpenAIProvider(base_url=f"{server.url}/v1", api_key="k"))
+
+        def settings(ctx: Any) -> ModelSettings:
+            return {"tool_choice": choice} if ctx.run_step == 1 else {}
+
+        if stream:
+            async with agent.run_stream("Go on.", model=model, model_settings=settings) as done:
+                assert await done.get_output() == "Done."
+        else:
+            assert (await agent.run("Go on.", model=model, model_settings=settings)).output == "Done."
+
+    assert (server.refusals, ran("odd_tools")) == ([], [("say_blank", {})])
+    first, second = ([tool["function"]["name"] for tool in body["tools"]] for body in server.bodies)
+    assert ("say_blank" in first, "say_blank" in second) == (True, False)
+
+
+async def test_a_choice_of_pydantic_ai_of_what_nobody_may_ends_the_run(board: Pegboard) -> None:
+    """P9: as pydantic-ai says it of a name that there is not; nothing is sent."""
+    agent: Any = PydanticAgent(capabilities=[SessionTools(await board.session(agent="later", session_id="s"))])
+    with StrictProvider("Done.") as server:
+        model = OpenAIChatModel("gpt-4.1", provider=OpenAIProvider(base_url=f"{server.url}/v1", api_key="k"))
+        with pytest.raises(UserError, match="tool_3"):
+            await agent.run("Go on.", model=model, model_settings={"tool_choice": ["tool_3"]})
+
+    assert server.bodies == []
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ["read_name", "read_data", "fail"])
 async def test_half_a_character_ends_no_conversation(driver: Driver, board: Pegboard, name: str, stream: bool) -> None:

@@ -50,6 +50,11 @@ class AnswerEnd:
             self.is_known, self.has_one = self.is_known or end.is_known, self.has_one or end.has_one
             self.reason = end.reason or self.reason
 
+    @property
+    def is_missing(self) -> bool:
+        """Return whether the provider has not said why the answer ends, and says it of every whole one."""
+        return self.has_one and not self.reason
+
     def cut(self, calls: Sequence[JsonObject]) -> str:
         """Return why an answer with those calls is not whole, or nothing."""
         if self.reason or not self.is_known:

@@ -9,7 +9,7 @@ from copy import copy
 from functools import partial
 from typing import Any, Final, cast
 
-from agno.exceptions import AgentRunException
+from agno.exceptions import AgentRunException, ModelProviderError
 from agno.media import File
 from agno.models.message import Message
 from agno.models.response import ModelResponse
@@ -68,6 +68,15 @@ class AgnoSessionFunction(Function):
         if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
             part.tool_calls = []
         return part
+
+    def check_end(self) -> None:
+        """Refuse an answer whose stream stopped before its end without a call that Agno hands on.
+
+        Raises:
+            ModelProviderError: that is so; else the run would end as if the model had said all.
+        """
+        if self.run.over and self._end.is_missing:
+            raise ModelProviderError("The stream of the model's answer stopped before its end. No call of it has run.")
 
     def note_cut(self, calls: Sequence[JsonObject], model: str) -> None:
         """Note whether the answer that makes those calls was cut, so that none of them runs."""

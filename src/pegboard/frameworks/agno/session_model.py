@@ -75,6 +75,7 @@ class AgnoSessionModel:
                 try:
                     function.begin_answer()
                     yield from map(function.seen, own.invoke_stream(*args, **given))
+                    function.check_end()
                     again = run.asks_again()
                 except ModelProviderError as error:
                     if not run.with_session_sync(partial(_dropped, run, given["tools"], error)):
@@ -96,6 +97,7 @@ class AgnoSessionModel:
                     function.begin_answer()
                     async for part in own.ainvoke_stream(*args, **given):
                         yield function.seen(part)
+                    function.check_end()
                     again = run.asks_again()
                 except ModelProviderError as error:
                     if not await run.with_session(partial(_dropped, run, given["tools"], error)):

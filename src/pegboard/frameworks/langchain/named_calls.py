@@ -144,11 +144,11 @@ def _answer_with(messages: Sequence[BaseMessage], call_id: str | None) -> AIMess
 def naming_model(model: Any) -> Any | None:
     """Return a twin of a chat model that sends calls as they were written and answers with those of the tools.
 
-    It shares everything with the model. None for what is no chat model of LangChain's, as one that is chosen by the
-    configuration of a run.
+    It shares everything with the model; of a twin it is that one. None for what is no chat model of LangChain's, as one
+    that is chosen by the configuration of a run.
     """
-    if not isinstance(model, BaseChatModel):
-        return None
+    if not isinstance(model, BaseChatModel) or isinstance(model, _NamingModel):
+        return model if isinstance(model, _NamingModel) else None
     kind = _twin_of(type(model))
     made: Any = kind.__new__(kind)
     for slot in _MODEL_SLOTS:
@@ -337,6 +337,10 @@ _AROUND: Final[Mapping[str, Callable[[Any], Any]]] = {
 _STREAMS: Final = ("_stream", "_astream")
 
 
+class _NamingModel:
+    """What a twin of a model is known by."""
+
+
 @cache
 def _twin_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
     """Return the class of the twins of a model; it streams where the model does."""
@@ -349,7 +353,7 @@ def _twin_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
         own: Any = getattr(kind, name)
         if name not in _STREAMS or own is not getattr(BaseChatModel, name):
             given[name] = around(own)
-    made: type[BaseChatModel] = type(kind.__name__, (kind,), given)
+    made: type[BaseChatModel] = type(kind.__name__, (_NamingModel, kind), given)
     for events in ("_stream_chat_model_events", "_astream_chat_model_events"):
         if hasattr(kind, events):  # LangChain makes them of what is streamed
             setattr(made, events, None)

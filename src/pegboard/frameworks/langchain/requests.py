@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, cast
 
@@ -34,6 +34,13 @@ AnyModelRequest = ModelRequest[Any]
 Response = ModelResponse[Any]
 
 
+class SessionRequest(ModelRequest[Any]):
+    """A request with what a session has: whatever model middleware behind gives to it, its twin is asked."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, (naming_model(value) or value) if name == "model" else value)
+
+
 async def prepared(
     run: SessionRun, request: AnyModelRequest, session: Session
 ) -> tuple[AnyModelRequest, RequestNote, RequestedTools]:
@@ -48,10 +55,9 @@ async def prepared(
     ahead = definitions_for(step, request.messages) if step.surface.ahead or step.beside else ""
     news = ((loaded or ENDED) if loaded != before else "", ahead, step.change)
     note = RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
-    messages, model = with_note(with_notes(request.messages), note.text), naming_model(request.model)
-    given = request.override(
-        model=request.model if model is None else model,
-        messages=cast("list[AnyMessage]", [*map(as_written, messages)]) if model is None else messages,
+    messages, names = with_note(with_notes(request.messages), note.text), naming_model(request.model) is not None
+    given = SessionRequest(**{one.name: getattr(request, one.name) for one in fields(request)}).override(
+        messages=messages if names else cast("list[AnyMessage]", [*map(as_written, messages)]),
         system_message=with_prefix(request.system_message, step.prefix),
         tools=[*request.tools, *step.functions],
         tool_choice="any" if step.choice == "required" else request.tool_choice,
@@ -60,7 +66,7 @@ async def prepared(
 
 
 def with_named(response: Response, tools: RequestedTools) -> Response:
-    """Return an answer with the calls of the tools that it names: a model that came in behind does not name them."""
+    """Return an answer with the calls of the tools that it names, which a model of the configuration does not name."""
     return replace(response, result=[named(response.result[0], tools.own), *response.result[1:]])
 
 

@@ -104,6 +104,7 @@ class SessionTools(AbstractCapability[Any]):
             await self._toolset.take_decisions(ctx)
             self._toolset.note_own(ctx)
             self._toolset.join_history(ctx, request_context.messages)
+            request_context.model_request_parameters = await self._toolset.with_chosen(ctx, request_context)
         request_context.model = self._plain.get(id(without_wrappers(request_context.model)), request_context.model)
         return request_context
 

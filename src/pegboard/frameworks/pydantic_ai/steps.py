@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     ToolAvailabilityDeltaPart,
     UserPromptPart,
 )
+from pydantic_ai.settings import ModelSettings, ToolOrOutput
 from pydantic_ai.tools import ToolDefinition
 
 from pegboard.board.session import Session
@@ -30,9 +31,11 @@ from pegboard.frameworks.pydantic_ai.messages import (
 )
 from pegboard.frameworks.runs import (
     fit_list,
+    load_chosen,
     loaded_beside,
     misnamed,
     rejected_of,
+    tool_to_choose,
 )
 from pegboard.wire.acceptable_schemas import SchemaProvider
 from pegboard.wire.passed_on import tool_called
@@ -130,6 +133,22 @@ def definition_of(tool: Tool, toolset: str | None) -> ToolDefinition:
         metadata={"plugin": tool.plugin, "annotations": dict(tool.annotations), "meta": tool.extra.get("_meta")},
         toolset_id=toolset,
     )
+
+
+def names_chosen(settings: ModelSettings | None) -> Sequence[str]:
+    """Return the tools that a choice of tools names."""
+    choice = (settings or {}).get("tool_choice")
+    if isinstance(choice, ToolOrOutput):
+        return choice.function_tools
+    return choice if isinstance(choice, list) else ()
+
+
+async def tools_to_choose(names: Sequence[str], session: Session) -> list[Tool]:
+    """Return the tools of a session that a choice of tools names and that no list has, loaded now."""
+    for name in names:
+        await load_chosen(session, (), name)
+    found = (tool_to_choose(session, (), name) for name in names)
+    return [tool for tool in found if tool is not None]
 
 
 async def definitions(names: AbstractSet[str], toolset: str | None, session: Session) -> list[ToolDefinition]:

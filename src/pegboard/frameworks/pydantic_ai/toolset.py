@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
     ToolReturn,
     ToolReturnPart,
 )
-from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings, ToolOrOutput
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -56,7 +56,15 @@ from pegboard.frameworks.pydantic_ai.models import (
     host_for_run,
     providers_of,
 )
-from pegboard.frameworks.pydantic_ai.steps import Joining, StepInputs, definition_of, definitions, why_misnamed
+from pegboard.frameworks.pydantic_ai.steps import (
+    Joining,
+    StepInputs,
+    definition_of,
+    definitions,
+    names_chosen,
+    tools_to_choose,
+    why_misnamed,
+)
 from pegboard.frameworks.runs import (
     AnySession,
     Reported,
@@ -193,6 +201,21 @@ class SessionToolset(AbstractToolset[Any]):
         names = await self.with_session(partial(reject_tools, error, sent, own))
         self.rejected.update(names)
         return bool(names)
+
+    async def with_chosen(self, ctx: AnyContext, request: ModelRequestContext) -> ModelRequestParameters:
+        """Return what a request has of tools, with those of the session that its choice names and no list has (D4).
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+        """
+        known = request.model_request_parameters
+        names = () if self.focus() else names_chosen(request.model_settings)
+        missing = [name for name in names if name not in known.tool_defs]
+        if not missing:
+            return known
+        tools = await self.with_session(partial(tools_to_choose, missing), ctx)
+        chosen = [definition_of(self._taken(tool), self._name) for tool in tools]
+        return replace(known, function_tools=[*known.function_tools, *chosen])
 
     def join_history(self, ctx: AnyContext, sent: Sequence[ModelMessage]) -> None:
         """Put what is loaded and no list and no history has at the end of the history, where no cache breaks (S5, D4).

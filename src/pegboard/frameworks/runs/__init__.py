@@ -14,6 +14,7 @@ from pegboard.frameworks.runs.request_tools import (
     reject_tools,
     rejected_of,
     tool_for,
+    tool_to_choose,
 )
 from pegboard.frameworks.runs.results import FILE_LIMIT, data_url, text_and_media
 from pegboard.frameworks.runs.session_run import SessionRun, StepRequest
@@ -48,6 +49,7 @@ __all__ = [
     "rejected_of",
     "text_and_media",
     "tool_for",
+    "tool_to_choose",
     "twin",
     "type_of_field",
     "waits_since_before",

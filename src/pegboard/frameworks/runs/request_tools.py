@@ -15,6 +15,7 @@ from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.core.state.active_tools import active_tools, available
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
+from pegboard.frameworks.runs.warnings import warn_once
 from pegboard.support.encodable import encodable, encodable_text
 from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, has_renamed, original_arguments
 from pegboard.wire.passed_on import THROUGH
@@ -80,6 +81,24 @@ async def load_chosen(session: Session, own: Collection[str], choice: object) ->
     if known is None or known.plugin != META_PLUGIN:
         await session.load(name)
     return name
+
+
+def tool_to_choose(session: Session, own: Collection[str], name: str) -> Tool | None:
+    """Return the tool of a session that a choice of tools names and that no list has, which costs the cache (D4).
+
+    Args:
+        session: the session, once it has loaded the tool.
+        own: names of the agent's own tools, which need no session.
+        name: what the choice of tools names.
+    """
+    tool = None if name in own else session.known_tool(name)
+    if tool is None or tool.wire != name or tool.plugin == META_PLUGIN:
+        return None
+    warn_once(
+        f"`tool_choice` names '{name}', which is not in the list of tools that the provider has cached. It is "
+        "listed for these requests, so the provider reads the whole conversation again."
+    )
+    return tool
 
 
 def misnamed(name: str, arguments: JsonObject, session: Session) -> str:

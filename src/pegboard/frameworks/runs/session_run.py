@@ -28,10 +28,10 @@ from pegboard.frameworks.runs.request_tools import (
     reject_tools,
     rejected_of,
     tool_for,
+    tool_to_choose,
 )
 from pegboard.frameworks.runs.sessions import AnySession, SessionFunction, T
 from pegboard.frameworks.runs.turns import end_turns
-from pegboard.frameworks.runs.warnings import warn_once
 from pegboard.support.encodable import encodable_text
 from pegboard.wire.acceptable_schemas import SchemaProvider
 
@@ -215,14 +215,8 @@ class SessionRun:
             own: names of the agent's own tools, which need none.
             name: what the choice of tools names.
         """
-        tool = None if name in own else session.known_tool(name)
-        if tool is None or tool.wire != name or tool.plugin == META_PLUGIN:
-            return None
-        warn_once(
-            f"`tool_choice` names '{name}', which is not in the list of tools that the provider has cached. It is "
-            "listed for these requests, so the provider reads the whole conversation again."
-        )
-        return self._function(tool, session)[1]
+        tool = tool_to_choose(session, own, name)
+        return None if tool is None else self._function(tool, session)[1]
 
     def with_texts(
         self, messages: Sequence[Any], step: StepRequest, make: Callable[..., Any], behind: Sequence[str] = ()
