@@ -1,6 +1,7 @@
 """`pegboard serve --stdio` as a proxy of the daemon: it copies lines, and outlives the daemon. Standard library only.
 
-Two threads, one for each way. A request is pending from before it is sent until its answer comes. When the daemon ends,
+Two threads, one for each way. What they pass on they write down, in order, and read it some pieces later: a call waits
+for no more than the copying. A request is pending from before it is sent until its answer comes. When the daemon ends,
 those that only read are sent again, once, to the next one; for others the client gets an error: they may have run.
 What the client has said of itself (its handshake, its level of logs, its subscriptions) is said again before that.
 In the same way the proxy connects again where the client turns out to work in another folder than its process.
@@ -8,14 +9,14 @@ In the same way the proxy connects again where the client turns out to work in a
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -25,8 +26,12 @@ from pegboard.thin.wire import ALONE, NOTE, Message
 LONGEST_LINE: Final = 32 * 1024 * 1024
 LAST_ANSWERS: Final = 5.0
 """How long the daemon may take for what is in flight once the client has ended, in seconds."""
-_CHUNK: Final = 262_144
+_CHUNK: Final = 65_536  # a larger buffer costs a mapping of memory each time
 _READ_WHOLE: Final = 65_536
+_MOST_PASSED: Final = 32
+"""How many pieces may be passed on before they are read."""
+_LARGE: Final = 16_384
+"""How long a piece is that is read at once, in bytes."""
 _ID: Final = rb'"id":\s?("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})'
 _ANSWER: Final = re.compile(rb'\s*\{"jsonrpc":\s?"2\.0",\s?' + _ID + rb',\s?"(?:result|error)":')
 _HEAD: Final = re.compile(rb'\s*\{"jsonrpc":\s?"2\.0",\s?' + _ID + rb',\s?"method":\s?"([^"\\]{1,100})"')
@@ -77,6 +82,10 @@ def _note(text: str) -> None:
         os.write(2, f"{text}\n".encode(errors="backslashreplace"))
 
 
+_Note = Callable[[bytes], object]
+"""Note what a line says."""
+
+
 class _Proxy:
     def __init__(self, request: Message, connection: DaemonConnection) -> None:
         self._request = request
@@ -84,6 +93,7 @@ class _Proxy:
         self._changed = threading.Condition(self._lock)
         self._connection: DaemonConnection | None = connection
         self._pending: dict[Any, _Pending] = {}
+        self._passed: deque[tuple[_Note, bytes]] = deque()  # whole lines that are not read yet, in order
         self._said: dict[str, bytes] = {}  # by what it is about, in order
         self._dropped: set[Any] = set()  # requests that were said again: the client has their answers
         self._asked: set[Any] = set()  # by the daemon, not answered by the client
@@ -128,7 +138,7 @@ class _Proxy:
             if not end and len(rest) < LONGEST_LINE:
                 rest += chunk
                 continue
-            whole = bytes(rest) + (chunk[:end] if end else chunk)
+            whole = chunk if not rest and end == len(chunk) else bytes(rest) + (chunk[:end] if end else chunk)
             rest = bytearray(chunk[end:] if end else b"")
             try:
                 self._send(whole)
@@ -152,8 +162,24 @@ class _Proxy:
     def _send(self, whole: bytes) -> None:
         """Send whole lines on; to a new daemon where the last one has ended."""
         with self._lock:
-            self._move_if_idle()
-            self._pass_on([line for line in whole.split(b"\n") if line and not self._holds(line) and self._take(line)])
+            connection = self._connection
+            if connection is None or self._reads_first(connection):
+                self._note_passed()
+                self._move_if_idle()
+                lines = [line for line in whole.split(b"\n") if line]
+                self._pass_on([line for line in lines if not self._holds(line) and self._take(line)])
+                return
+            self._passed.append((self._take, whole))  # before its answer can come
+            done = _send_all(connection, whole)
+            if done < len(whole):
+                self._note_passed()
+                self._mark_unsent(_unsent(whole, done))
+            elif len(whole) > _LARGE or len(self._passed) > _MOST_PASSED:
+                self._note_passed()
+
+    def _reads_first(self, connection: DaemonConnection) -> bool:
+        """Return whether a line may be one that is not sent, or not yet, or elsewhere."""
+        return self._moves or self._held is not None or bool(self._stale) or connection.answer.get("root") is True
 
     def _pass_on(self, lines: list[bytes]) -> None:
         if not lines:
@@ -161,8 +187,14 @@ class _Proxy:
         if self._connection is None:
             self._connect_again(lines)
             return
-        unsent = _send_lines(self._connection, lines)  # some are where it has ended: the other thread finds that out
-        for one in list(self._pending.values()) if unsent else ():  # the other thread takes some away meanwhile
+        whole = _joined(lines)
+        done = _send_all(self._connection, whole)
+        if done < len(whole):
+            self._mark_unsent(_unsent(whole, done))
+
+    def _mark_unsent(self, unsent: frozenset[bytes]) -> None:
+        """Note which requests the daemon has not got, as it has ended: the other thread finds that out."""
+        for one in self._pending.values():
             one.unsent = one.unsent or one.line in unsent
 
     def _take(self, line: bytes) -> bool:
@@ -247,7 +279,10 @@ class _Proxy:
 
     def _move_if_idle(self) -> None:
         """Connect again where the board is another one now, once nothing is under way."""
-        if not self._moves or self._pending:
+        if not self._moves:
+            return
+        self._note_passed()
+        if self._pending:
             return
         self._moves = False
         ended, self._connection = self._connection, None
@@ -275,29 +310,30 @@ class _Proxy:
                 continue
             whole = bytes(rest) + chunk[:end] if rest else chunk[:end]
             rest = bytearray(chunk[end:])
-            lines = whole[:-1].split(b"\n")
-            if self._dropped or any(line.startswith(NOTE) for line in lines):
-                lines = [line for line in lines if self._is_for_client(line)]
-                whole = b"".join(line + b"\n" for line in lines)
-            for line in lines:  # before the client can send what follows from the answer
-                self._note_answer(line)
+            if self._dropped or whole.startswith(NOTE) or b"\n" + NOTE in whole:
+                whole = _joined([line for line in whole[:-1].split(b"\n") if self._is_for_client(line)])
+            self._passed.append((self._note_answer, whole))  # before the client can send what follows from it
             _write(whole)
             if self._moves:
                 with self._lock:
                     self._move_if_idle()
+            elif len(whole) > _LARGE or len(self._passed) > 2 * _MOST_PASSED:  # the client sends nothing
+                self._note_if_free()
 
     def _is_for_client(self, line: bytes) -> bool:
         if line.startswith(NOTE):
             message = json.loads(line[len(NOTE) :])
-            if message.get("stop"):
-                for one in [one for one in list(self._pending.values()) if one.method == "subscriptions/listen"]:
-                    self._pending.pop(one.number, None)
-            elif message.get("move"):
-                with self._lock:
+            if "note" in message:
+                _note(str(message["note"]))
+                return False
+            with self._lock:
+                self._note_passed()
+                if message.get("stop"):
+                    for one in [one for one in self._pending.values() if one.method == "subscriptions/listen"]:
+                        self._pending.pop(one.number, None)
+                elif message.get("move"):
                     self._moves = True
                     self._move_if_idle()
-            else:
-                _note(str(message.get("note")))
             return False
         if self._dropped:
             number, method, _ = _read(line)
@@ -305,6 +341,22 @@ class _Proxy:
                 self._dropped.discard(number)
                 return False
         return True
+
+    def _note_if_free(self) -> None:
+        """Note what was passed on, unless lines are being sent: to wait for that would keep the daemon from reading."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._note_passed()
+            finally:
+                self._lock.release()
+
+    def _note_passed(self) -> None:
+        """Read what was passed on; needs the lock."""
+        while self._passed:
+            note, whole = self._passed.popleft()
+            for line in whole.split(b"\n"):
+                if line:
+                    note(line)
 
     def _note_answer(self, line: bytes) -> None:
         if (found := _ANSWER.match(line)) is not None:
@@ -329,6 +381,7 @@ class _Proxy:
             self._connection = None
             if self._input_ended:
                 return False
+            self._note_passed()
             self._forget_daemon()
             for one in [one for one in self._pending.values() if not one.unsent and not _may_repeat(one)]:
                 self._fail(one, "the gateway ended while it ran: it may have run, or run in part")
@@ -358,7 +411,8 @@ class _Proxy:
         first = {one.line for one in self._pending.values()} | set(new)
         said = [line for line in self._said.values() if line not in first]
         self._dropped = {number for number, _, _ in map(_read, said) if number is not None}
-        unsent = _send_lines(connection, [*said, *(one.line for one in again), *new])
+        whole = _joined([*said, *(one.line for one in again), *new])
+        unsent = _unsent(whole, _send_all(connection, whole))
         for one in again:
             one.again = True
         for one in self._pending.values():
@@ -392,16 +446,23 @@ def _may_repeat(one: _Pending) -> bool:
     return one.method in REPEATABLE and not one.again
 
 
-def _send_lines(connection: DaemonConnection, lines: Sequence[bytes]) -> frozenset[bytes]:
-    """Send lines, and return those that were not sent whole because the daemon has ended."""
-    data, done = memoryview(b"".join(line + b"\n" for line in lines)), 0
-    try:
+def _joined(lines: Sequence[bytes]) -> bytes:
+    return b"".join([line + b"\n" for line in lines])
+
+
+def _send_all(connection: DaemonConnection, data: bytes) -> int:
+    """Send, and return how much was sent: less than all where the daemon has ended."""
+    done = 0
+    with suppress(OSError):
+        done = connection.socket.send(data)
         while done < len(data):
-            done += connection.socket.send(data[done:])
-    except OSError:
-        ends = itertools.accumulate(len(line) + 1 for line in lines)
-        return frozenset(line for line, end in zip(lines, ends, strict=True) if end > done)
-    return frozenset()
+            done += connection.socket.send(memoryview(data)[done:])
+    return done
+
+
+def _unsent(whole: bytes, done: int) -> frozenset[bytes]:
+    """Return the lines of which not all was sent."""
+    return frozenset(whole[whole.rfind(b"\n", 0, done) + 1 :].split(b"\n")[:-1]) if done < len(whole) else frozenset()
 
 
 def _read(line: bytes) -> tuple[Any, str | None, Message | None]:
