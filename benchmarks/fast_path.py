@@ -52,7 +52,7 @@ async def ask(process: Process, line: bytes) -> Any:
 
 @asynccontextmanager
 async def stdio(config: Path, way: str) -> AsyncGenerator[Call]:
-    process = await start(config, way, "--stdio")
+    process = await start(config, way, "--stdio", "--alone")
     await ask(process, message("tools/list"))
     yield lambda: ask(process, ECHO)
     process.terminate()
@@ -103,7 +103,7 @@ async def starts(config: Path) -> dict[str, list[float]]:
     for _ in range(STARTS):
         for way in WAYS:
             began = time.perf_counter()
-            process = await start(config, way, "--stdio")
+            process = await start(config, way, "--stdio", "--alone")
             await ask(process, message("tools/list"))
             times[way].append((time.perf_counter() - began) * 1000)
             process.terminate()

@@ -57,7 +57,7 @@ def prepared(folder: str) -> dict[str, str]:
     command = [sys.executable, "-m", "pegboard", "surface", "--config", "pegboard.yaml"]
     subprocess.run(command, cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(2):
-        serve(folder, env, "--stdio").communicate(HELLO + READY + LIST)
+        serve(folder, env, "--stdio", "--alone").communicate(HELLO + READY + LIST)
     return env
 
 
@@ -72,13 +72,13 @@ def over_stdio_uncached(folder: str, env: dict[str, str]) -> dict[str, float]:
     """Start where no configuration is kept."""
     shutil.rmtree(Path(env["XDG_CACHE_HOME"], "pegboard", "configurations"), ignore_errors=True)
     found = over_stdio(folder, env)
-    serve(folder, env, "--stdio").communicate(HELLO + READY + LIST)  # it is kept again
+    serve(folder, env, "--stdio", "--alone").communicate(HELLO + READY + LIST)  # it is kept again
     return {"tools/list, stdio, no kept configuration": found["tools/list, stdio"]}
 
 
 def over_stdio(folder: str, env: dict[str, str]) -> dict[str, float]:
     start = time.perf_counter()
-    with serve(folder, env, "--stdio") as process:
+    with serve(folder, env, "--stdio", "--alone") as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(HELLO)

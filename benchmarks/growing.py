@@ -257,7 +257,7 @@ async def gateway() -> list[Row]:
             (Path(folder) / f"{name}.py").write_text(_module(at))
         agents = {"default": {"discoverable": ["*"], "dialect": "pegboard"}}
         path.write_text(json.dumps({"plugins": plugins, "agents": agents, "store": "sqlite:///state.db"}))
-        command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", str(path)]
+        command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--alone", "--config", str(path)]
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         try:
             async with Pegboard.open(path) as board:

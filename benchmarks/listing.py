@@ -110,7 +110,7 @@ class Client:
 @contextmanager
 def started(folder: str) -> Iterator[Client]:
     env = os.environ | {name: str(Path(folder, name)) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
-    with serve(folder, env, "--stdio", "--config", "pegboard.json") as process:
+    with serve(folder, env, "--stdio", "--alone", "--config", "pegboard.json") as process:
         client = Client(process)
         try:
             client.begin()

@@ -373,7 +373,8 @@ async def compared(one: Reference, program: tuple[str, ...], folder: Path, port:
     for at, (confine, era) in enumerate(ways):
         project = project_in(folder / f"way{at}")
         _written(one, program, project, port, confine)
-        command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", str(project / "pegboard.yaml")]
+        command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--alone"]
+        command += ["--config", str(project / "pegboard.yaml")]
         behind = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=project)
         differs = difference(itself, await answers(one, behind, project, port, itself, era))
         rows.append({

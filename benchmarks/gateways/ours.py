@@ -16,7 +16,10 @@ class Pegboard(Adapter):
     name = "pegboard"
 
     def command(self, setup: Setup) -> list[str]:
-        how = ["--stdio"] if setup.transport == "stdio" else ["--host", "127.0.0.1", "--port", str(setup.port)]
+        # Alone, as the others are: one process that is started, measured and ended.
+        how = (
+            ["--stdio", "--alone"] if setup.transport == "stdio" else ["--host", "127.0.0.1", "--port", str(setup.port)]
+        )
         return [sys.executable, "-m", "pegboard", "serve", "--config", setup.client_file(), *how]
 
     async def prepare(self, client: Client) -> None:
