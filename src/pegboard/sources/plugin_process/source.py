@@ -26,11 +26,10 @@ from pegboard.ports import (
     SessionKey,
 )
 from pegboard.sources.code import fingerprint
-from pegboard.sources.confinement import KeptRefusals, refusal_lines, with_refusals
+from pegboard.sources.confinement import KeptRefusals
 from pegboard.sources.plugin_process.failures import error_of
 from pegboard.sources.plugin_process.forms import ANSWERED, ASKED, RequestKind
 from pegboard.sources.plugin_process.process_spec import ProcessSpec, process_spec
-from pegboard.sources.signatures import began_anew
 
 CONSTRUCTED_WITHIN: Final = 60.0
 """How long a plugin may take to be imported and constructed where its process is started for it, in seconds."""
@@ -204,6 +203,8 @@ class PluginProcessSource:
         if "error" in answer:
             raise self._failed(variant, context.scope, answer["error"])
         if result.is_error:
+            from pegboard.sources.confinement import with_refusals  # no start needs it
+
             said = "\n".join(str(block.get("text", "")) for block in result.content[:_MOST_BLOCKS])
             refused = self._processes.read_refusals(variant.process, context.scope, said)
             result = with_refusals(result, _label(spec), refused)
@@ -224,6 +225,8 @@ class PluginProcessSource:
         if variant.code and code is not None and code.code != variant.code:
             for callback in self._callbacks:
                 callback(variant.spec.name)
+        from pegboard.sources.signatures import began_anew  # no start needs it
+
         why = "its process had ended" if now[1] > before[1] else "it was not used for a while"
         return began_anew(result, variant.spec.name, why)
 
@@ -279,7 +282,9 @@ class PluginProcessSource:
     def _failed(self, variant: _Variant, scope: str, reported: JsonObject) -> Exception:
         """Return the error for what a process reported, and note what it says was refused."""
         refused = self._processes.read_refusals(variant.process, scope, str(reported["message"]))
-        if not reported.get("unavailable"):  # else its hint says what it needs
+        if refused and not reported.get("unavailable"):  # else its hint says what it needs
+            from pegboard.sources.confinement import refusal_lines  # no start needs it
+
             lines = refusal_lines(_label(variant.spec), refused)
             reported = {**reported, "message": "\n".join((str(reported["message"]), *lines))}
         return error_of(reported, variant.spec, variant.process)

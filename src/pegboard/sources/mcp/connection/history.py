@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -13,7 +13,6 @@ from pegboard import ports
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NeedsLoginError, ToolUnavailableError
-from pegboard.sources.confinement import refusal_lines
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import detached_context
 
@@ -67,7 +66,7 @@ class Fault:
             if spec.noun == "server" and spec.url is None
             else f"`{spec.section}`"
         )
-        lines = " ".join(refusal_lines(spec.label, self.refused[:_SAID_REFUSALS]))
+        lines = _refused_lines(spec, self.refused[:_SAID_REFUSALS])
         hint = " ".join(filter(None, (self.hint, lines))) or f"See {place}."
         if again_in is not None:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."
@@ -91,6 +90,14 @@ def fault_of(live: OpenConnection, reason: str, hint: str, mask: Callable[[str],
         printed.append(f"it printed what is not MCP: {live.invalid_lines[0]!r}")
     live.read_refusals(mask(reason))
     return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)), refused=tuple(live.refused))
+
+
+def _refused_lines(spec: ServerSpec, refused: Sequence[RefusedAccess]) -> str:
+    if not refused:
+        return ""
+    from pegboard.sources.confinement import refusal_lines  # no start needs it
+
+    return " ".join(refusal_lines(spec.label, refused))
 
 
 def _without_secrets(url: str) -> str:

@@ -7,26 +7,18 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.errors import StoreError, ToolUnavailableError
-from pegboard.sources.confinement import (
-    ConfinementPolicy,
-    InstalledProgram,
-    KeptRefusals,
-    RefusalReader,
-    given_files,
-    available,
-    confined_command,
-    installed_program,
-    made_temporary,
-    policy_for,
-    removed,
-)
+from pegboard.sources.confinement import KeptRefusals
 from pegboard.sources.mcp.transports.moved_files import moved_file
 from pegboard.support import user_folders
 from pegboard.support.user_token import make_token
+
+if TYPE_CHECKING:
+    from pegboard.sources.confinement import ConfinementPolicy, InstalledProgram, RefusalReader
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -48,6 +40,8 @@ class Launch:
     def end(self) -> None:
         """Remove what was made for this start, once its process has ended."""
         if self.policy is not None:
+            from pegboard.sources.confinement import removed  # most servers are not confined
+
             removed(self.policy.temporary)
 
 
@@ -85,6 +79,16 @@ def confined_launch(
     Raises:
         ToolUnavailableError: this system cannot confine it, or not to this.
     """
+    from pegboard.sources.confinement import (
+        RefusalReader,
+        available,
+        confined_command,
+        given_files,
+        made_temporary,
+        policy_for,
+        removed,
+    )
+
     command = spec.command or ""
     if reason := available(confinement.network):
         if not confinement.if_possible:
@@ -155,6 +159,8 @@ def package_program(
 
     Raises ``ToolUnavailableError``; ``resolve``: the newest version that it may be is looked for.
     """
+    from pegboard.sources.confinement import installed_program
+
     return installed_program(
         spec.command or "",
         spec.args,
