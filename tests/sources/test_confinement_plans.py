@@ -10,9 +10,9 @@ import pytest
 from pegboard.core.access.named_paths import OwnKind, OwnPaths
 from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.confinement import ConfinedPlugin, ConfinementPolicy, line_for, plan
+from pegboard.sources.confinement import ConfinementPolicy, line_for
 from pegboard.sources.confinement.command import environment
-from pegboard.sources.confinement.plan import Kind
+from pegboard.sources.confinement.plan import ConfinedPlugin, Kind, plan
 from pegboard.sources.confinement.seatbelt import profile
 
 OWN = OwnPaths(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters, ConditionalSource, FocusRules, HookRunner, TokenCounter
@@ -75,6 +74,7 @@ from pegboard.ports.stores import (
     Unchecked,
     Unread,
 )
+from pegboard.support.lazy_modules import lazy_names
 
 if TYPE_CHECKING:
     from pegboard.ports.logins import HasLogins, ServerLogins
@@ -202,39 +202,14 @@ __all__ = [
     "mentions",
 ]
 
+_LATE = {
+    "logins": "HasLogins ServerLogins",
+    "replicas": "Replica ReplicaStore",
+    "schedules": "DueSchedule ScheduleSource",
+    "score_parts": "FieldShare MatchedWord PartKind ScorePart TextField",
+    "sealed": "SealedKind SealedStore SealedText",
+    "server_states": "ConfiningSource ConnectionPhase ConnectionState Excluded PrintedLine RefusedAccess RefusedKind"
+    " Restartable ServerActivity",
+}
 if not TYPE_CHECKING:
-    _LATE = {
-        "ServerActivity": "server_states",
-        "ConnectionPhase": "server_states",
-        "ConnectionState": "server_states",
-        "DueSchedule": "schedules",
-        "Excluded": "server_states",
-        "HasLogins": "logins",
-        "SealedKind": "sealed",
-        "SealedStore": "sealed",
-        "SealedText": "sealed",
-        "ServerLogins": "logins",
-        "Replica": "replicas",
-        "ReplicaStore": "replicas",
-        "FieldShare": "score_parts",
-        "MatchedWord": "score_parts",
-        "PartKind": "score_parts",
-        "PrintedLine": "server_states",
-        "RefusedAccess": "server_states",
-        "RefusedKind": "server_states",
-        "ConfiningSource": "server_states",
-        "Restartable": "server_states",
-        "ScheduleSource": "schedules",
-        "ScorePart": "score_parts",
-        "TextField": "score_parts",
-    }
-
-    def __getattr__(name: str) -> object:
-        if name not in _LATE:
-            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-        value = getattr(import_module(f"pegboard.ports.{_LATE[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *_LATE})
+    __getattr__ = lazy_names(__name__, _LATE)

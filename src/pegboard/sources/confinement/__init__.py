@@ -6,8 +6,9 @@ started in its place, :func:`available` why this system cannot. ``launcher.py`` 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pegboard.support.lazy_modules import lazy_names
 
 if TYPE_CHECKING:
     from pegboard.sources.confinement.command import (
@@ -24,47 +25,25 @@ if TYPE_CHECKING:
     )
     from pegboard.sources.confinement.disk import SYSTEM
     from pegboard.sources.confinement.kept_refusals import KeptRefusals
-    from pegboard.sources.confinement.plan import ConfinedPlugin, plan
     from pegboard.sources.confinement.policy import ConfinementPolicy
     from pegboard.sources.confinement.refusals import RefusalReader, refusal_lines, with_refusals
     from pegboard.sources.confinement.runner_packages import InstalledProgram, found_program, installed_program
 
 __all__ = [
-    "SYSTEM",
-    "ConfinedPlugin",
-    "ConfinementPolicy",
-    "InstalledProgram",
-    "KeptRefusals",
-    "RefusalReader",
-    "available",
-    "caches_of",
-    "confined_command",
-    "found_program",
-    "given_files",
-    "installed_program",
-    "line_for",
-    "made_temporary",
-    "named_paths",
-    "plan",
-    "points_to_socket",
-    "policy_for",
-    "refusal_lines",
-    "removed",
-    "with_refusals",
-]
+    "SYSTEM", "ConfinementPolicy", "InstalledProgram", "KeptRefusals", "RefusalReader", "available",
+    "caches_of", "confined_command", "found_program", "given_files", "installed_program", "line_for", "made_temporary",
+    "named_paths", "points_to_socket", "policy_for", "refusal_lines", "removed", "with_refusals",
+]  # fmt: skip
 
-_HOMES = {
-    "ConfinedPlugin": "plan", "ConfinementPolicy": "policy", "InstalledProgram": "runner_packages",
-    "KeptRefusals": "kept_refusals", "RefusalReader": "refusals", "SYSTEM": "disk", "available": "command",
-    "caches_of": "command", "confined_command": "command", "given_files": "command", "found_program": "runner_packages",
-    "installed_program": "runner_packages", "line_for": "command", "made_temporary": "command",
-    "named_paths": "command", "plan": "plan", "points_to_socket": "command", "policy_for": "command",
-    "refusal_lines": "refusals", "removed": "command", "with_refusals": "refusals",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import what is asked for: most starts confine nothing."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Most starts confine nothing.
+_LATE = {
+    "command": "available caches_of confined_command given_files line_for made_temporary named_paths"
+    " points_to_socket policy_for removed",
+    "disk": "SYSTEM",
+    "kept_refusals": "KeptRefusals",
+    "policy": "ConfinementPolicy",
+    "refusals": "RefusalReader refusal_lines with_refusals",
+    "runner_packages": "InstalledProgram found_program installed_program",
+}
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, _LATE)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pegboard.support.lazy_modules import lazy_names
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.source import McpSource
 
 __all__ = ["McpSource"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "McpSource":
-        from pegboard.sources.mcp.source import McpSource
-
-        return McpSource
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, {"source": "McpSource"})
