@@ -334,7 +334,7 @@ class Pegboard(Board):
         def find() -> ConfiguredFiles:
             from pegboard.config.own_files import ConfiguredFiles
 
-            return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
+            return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores, start=self._folder)
 
         def paths() -> OwnPaths:
             return find().kept_from_confined

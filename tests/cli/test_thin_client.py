@@ -177,11 +177,35 @@ def test_a4_a_tool_that_says_something_else_waits_for_a_person(here: Path, run: 
     assert "small/say" in {one["subject"] for one in json.loads(run("audit", "--kind", "pin", "--json").stdout)}
 
 
+def test_p10_arguments_that_name_files_of_pegboard_are_refused_over_the_command(here: Path, run: RunHere) -> None:
+    """P10, X4: the store, by any way to write it; the tool does not run, and the trail says why."""
+    run("load", "plain")
+    for named in (f"{here}/state.db", "state.db", "../here/./state.db"):
+        ran = run("call", "plain__echo", f"text={named}")
+        assert (ran.returncode, ran.stdout) == (3, ""), named
+    assert run("call", "plain__echo", "text=other.db").returncode == 0
+    trail = json.loads(run("audit", "--json").stdout)
+    assert [one["by"] for one in trail if (one["kind"], one["decision"]) == ("deny", "refused")] == ["command line"] * 3
+
+
+def test_a3_a_call_that_a_person_allowed_runs_once_over_the_command(here: Path, run: RunHere) -> None:
+    """A3, A5: the same call made again after the approval; the one after that waits again."""
+    assert run("call", "plain__refuse").returncode == 4
+    (waiting,) = json.loads(run("approvals", "list", "--json").stdout)
+    with Terminal("y") as terminal:
+        allowed = run("approvals", "allow", waiting["id"], start_new_session=True, preexec_fn=terminal.controls())
+    assert allowed.returncode == 0, allowed.stderr
+    codes = [run("call", "plain__refuse").returncode for _ in range(2)]
+    assert codes == [1, 4]  # it ran and answered that it refuses; then another approval is due
+    trail = json.loads(run("audit", "--kind", "call", "--json").stdout)
+    assert [one["subject"] for one in trail if one["subject"] == "plain/refuse"] == ["plain/refuse"]
+
+
 def test_what_goes_around_the_agent_of_the_command_line_is_recorded(here: Path, run: RunHere) -> None:
     """X4, P10: a command without the daemon, an own hello that says that a person agreed, and an own edit."""
     alone = {**os.environ, "PEGBOARD_DAEMON": "0"}
     assert run("call", "plain__echo", "text=hi", "--agent", "other", env=alone).returncode == 0
-    argv = ["call", "plain__meta", "--agent", "other"]
+    argv = ["call", "plain__meta", "--agent", "other", "--principal", "bob"]
     forged = connect("command", {"argv": argv, "file": False, "columns": None, "agreed": True})
     while "exit" not in (answer := message_of(forged.lines.read())):
         pass
@@ -192,11 +216,11 @@ def test_what_goes_around_the_agent_of_the_command_line_is_recorded(here: Path, 
     (here / "pegboard.yaml").write_text(wider)
     assert run("call", "plain__meta").returncode == 0
     trail = json.loads(run("audit", "--json").stdout)
-    calls = {(one["agent"], one["subject"], one["by"]) for one in trail if one["kind"] == "call"}
+    calls = {(one["agent"], one["principal"], one["subject"], one["by"]) for one in trail if one["kind"] == "call"}
     assert calls == {
-        ("other", "plain/echo", "command line"),
-        ("other", "plain/meta", "command line"),
-        ("default", "plain/meta", "command line"),
+        ("other", "local", "plain/echo", "command line"),
+        ("other", "bob", "plain/meta", "command line"),
+        ("default", "local", "plain/meta", "command line"),
     }
     assert "agents.default.permissions.plain__meta" in {one["subject"] for one in trail if one["kind"] == "permission"}
 

@@ -53,15 +53,24 @@ class OwnFileArgument(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfiguredFiles:
-    """The files of Pegboard's own under one configuration, looked for when they are first asked for."""
+    """The files of Pegboard's own under one configuration, looked for when they are first asked for.
+
+    ``start`` is where servers without a folder of their own start; None is the current one.
+    """
 
     configuration: Configuration
     env: Mapping[str, str]
     stores: tuple[Path, ...] = ()
+    start: Path | None = None
     _folder: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_folder", str(self.configuration.path.absolute().parent))
+
+    @property
+    def server_folder(self) -> str:
+        """Return the folder in which servers without one of their own start."""
+        return os.getcwd() if self.start is None else str(self.start.absolute())  # noqa: PTH109
 
     @cached_property
     def paths(self) -> OwnPaths:
@@ -86,7 +95,8 @@ class ConfiguredFiles:
     def _files(self) -> Iterator[_Own]:
         from pegboard.config.client_files.known import every_spot  # no start needs it
 
-        configuration, folder = self.configuration, Path(self._folder)
+        configuration = self.configuration
+        tops = {Path(self._folder), Path(self.server_folder), Path.cwd()}
         loadouts = set(configuration.folders)
         for path in configuration.files:
             main = path == configuration.path
@@ -95,11 +105,11 @@ class ConfiguredFiles:
         specs = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         kept = (one for spec in specs for one in references_in(spec.references) if one.scheme == "file")
         yield from _each("env file", (one.path for one in kept))
-        yield from _each("configuration", (top / NAME for top in (folder, Path.cwd())))
+        yield from _each("configuration", (top / NAME for top in tops))
         for store in self.stores:
             names = (f"{name}{end}" for name in (store.name, f"{store.stem}-agno.db") for end in _BESIDE_A_STORE)
             yield from _each("store", (store.with_name(name) for name in names))
-        for top in (folder, Path.cwd()):
+        for top in tops:
             yield from _each("client", (spot.path for spot in every_spot(Machine(folder=top, env=self.env))))
         yield from _each("code", self._scripts())
         yield from _each("code", (path.with_suffix(".py") for path in self._modules))
@@ -121,7 +131,7 @@ class ConfiguredFiles:
         """Yield what servers run of files: a program that is named by its path, scripts among the arguments."""
         for spec in self.configuration.specs.values():
             if isinstance(spec, ServerSpec) and spec.command is not None:
-                base = Path(spec.cwd or Path.cwd())
+                base = Path(spec.cwd or self.server_folder)
                 if "/" in spec.command or "\\" in spec.command:
                     yield base / spec.command
                 for text in spec.args:
@@ -137,7 +147,13 @@ class ConfiguredFiles:
         """
         configuration = self.configuration
         run = from_copies(configuration, bind(configuration))
-        started = started_code(run.specs.values(), named_modules(configuration), self.env, beside=self._folder)
+        started = started_code(
+            run.specs.values(),
+            named_modules(configuration),
+            self.env,
+            beside=self._folder,
+            server_folder=self.server_folder,
+        )
         return replace(self.paths, started=started)
 
     @cached_property

@@ -82,7 +82,7 @@ _StartedPath = tuple[str, str]
 
 
 def started_code(
-    specs: Iterable[PluginSpec], modules: Iterable[str], env: Mapping[str, str], *, beside: str
+    specs: Iterable[PluginSpec], modules: Iterable[str], env: Mapping[str, str], *, beside: str, server_folder: str
 ) -> Mapping[str, str]:
     """Return the paths that Pegboard and what is not confined are run from, each with what runs from there.
 
@@ -93,10 +93,11 @@ def started_code(
         modules: the first names of the modules that run in this process.
         env: the environment that programs are looked for in.
         beside: the folder of the configuration, of which the modules are Pegboard's own files one by one.
+        server_folder: where servers without a folder of their own start.
     """
     found: dict[str, str] = {}
     places = [*_environment(env), *_modules(modules, "code that the configuration names", beside)]
-    places += [each for spec in specs for each in _of_plugin(spec, env, beside)]
+    places += [each for spec in specs for each in _of_plugin(spec, env, beside, server_folder)]
     for path, what in places:
         for place in _places(path):
             found.setdefault(place, what)
@@ -150,7 +151,7 @@ def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_StartedP
                 break
 
 
-def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterator[_StartedPath]:
+def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str, server_folder: str) -> Iterator[_StartedPath]:
     """Yield what a plugin is run from; of one that is confined nothing but the commands that give it values."""
     if isinstance(spec, ServerSpec):
         yield from _commands(spec, env)
@@ -161,7 +162,7 @@ def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterato
         yield from _modules([spec.module.partition(".")[0]], what, beside)
     elif isinstance(spec, ServerSpec) and spec.command:
         what = f"the program of server '{spec.name}', which is not confined"
-        base = spec.cwd or os.getcwd()  # noqa: PTH109
+        base = spec.cwd or server_folder
         yield from ((path, what) for path in _program(spec.command, spec.args, base, {**env, **spec.env}))
         yield from ((path, what) for path in _variables(spec.env, base))
 

@@ -18,6 +18,11 @@ class OwnFiles(Protocol):
         """Return the names that a text may not be that is seen at once to name none of them, in lower case."""
         ...
 
+    @property
+    def server_folder(self) -> str:
+        """Return the folder in which servers without one of their own start: relative paths are seen from there."""
+        ...
+
     def has_all_of(self, folder: str) -> bool:
         """Return whether all in a folder, a path without links, may be Pegboard's own: each text is looked at then."""
         ...

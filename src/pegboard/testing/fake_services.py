@@ -97,6 +97,11 @@ class FakeOwnFiles:
         """Return the names in lower case."""
         return frozenset(name.casefold() for name in self._names)
 
+    @property
+    def server_folder(self) -> str:
+        """Return the root: no folder is that of a server."""
+        return "/"
+
     def has_all_of(self, folder: str) -> bool:  # noqa: ARG002
         """Return False: no folder is full of them."""
         return False

@@ -148,7 +148,7 @@ class OwnFilesGuard:
     def _looked(self, last: _Look | None, files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> _Look:
         """Look at the folders that the arguments of a plugin start from, and keep for a moment what is there."""
         until = time.monotonic() + _LOOK
-        entries = self._seen_in(files, *_starts(spec, overrides))
+        entries = self._seen_in(files, *_starts(files, spec, overrides))
         if last is not None and last.entries == entries:
             names = last.names
         else:
@@ -215,19 +215,19 @@ class OwnFilesGuard:
         if self._find is None or not arguments:
             return None
         files = self._files or self._found(self._find)
-        start, given = _starts(spec, overrides)
+        start, given = _starts(files, spec, overrides)
         folders = [start, *filter(os.path.isdir, given)]
         if sum(1 for _ in access.named_paths.named_texts(arguments)) > _AT_ONCE:
             return await asyncio.to_thread(files.named, tool, arguments, folders, reading=reading)
         return files.named(tool, arguments, folders, reading=reading)
 
 
-def _starts(spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:
+def _starts(files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:
     """Return the folder that a relative path in the arguments of a tool starts from, and paths that may be others."""
-    here = os.getcwd()  # noqa: PTH109
     if isinstance(spec, ServerSpec):
-        start = os.path.join(here, spec.cwd) if spec.cwd else here  # noqa: PTH118
+        start = os.path.join(files.server_folder, spec.cwd) if spec.cwd else files.server_folder  # noqa: PTH118
         return start, _seen_from(start, spec.args, tuple(spec.env.values()) if spec.env else ())
+    here = os.getcwd()  # noqa: PTH109
     start = here if spec.confine is None else spec.confine.folder or here
     return start, _seen_from(start, tuple(_texts(overrides))) if overrides else ()
 
