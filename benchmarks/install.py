@@ -158,7 +158,7 @@ def worked(project: Path, env: Mapping[str, str], config: Path, found: Mapping[s
             _run(project, env, "session", "load", name, "--config", str(config))
             ran = _run(project, env, *words)
             if ran.returncode:
-                failed[name] = f"it came up, and {tool} failed: {(ran.stderr or ran.stdout).strip()[-300:]}"
+                failed[name] = f"it came up, and {tool} failed: {f'{ran.stdout} {ran.stderr}'.strip()[:600]}"
     return failed
 
 

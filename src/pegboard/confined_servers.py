@@ -15,6 +15,7 @@ from pegboard.config.schema.fetched import fetched_by, is_fetched
 from pegboard.core.model.specs import CONFINE_DEFAULT
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ToolUnavailableError
+from pegboard.support import user_folders
 
 OUTSIDE: Final = frozenset({"bun", "bunx"})
 """What does not start confined: it reads every folder above its own."""
@@ -111,10 +112,12 @@ def _confine(name: str, entry: Any, folder: Path) -> Any:
     args = [each for each in _list(given.get("args")) if isinstance(each, str)]
     env = {key: value for key, value in _mapping(given.get("env")).items() if isinstance(value, str)}
     cwd = entry.get("cwd") if isinstance(entry.get("cwd"), str) else None
-    own = folder / Path(given["cwd"]).expanduser() if cwd else folder
+    of_user = cwd is None and user_folders.is_of_user(folder)
+    own = user_folders.data_of_plugin(name, folder) if of_user else folder / Path(given.get("cwd") or ".").expanduser()
+    granted = CONFINE_DEFAULT if own.is_dir() else replace(CONFINE_DEFAULT, write=())  # its folder is made later
     try:
         policy = policy_for(
-            replace(CONFINE_DEFAULT, folder=str(own)),
+            replace(granted, folder=str(own)),
             name=name, command=str(given["command"]), args=args, env={**os.environ, **env}, cwd=str(own),
         )  # fmt: skip
     except ToolUnavailableError:  # its folder is not there: `check` says so
@@ -124,7 +127,7 @@ def _confine(name: str, entry: Any, folder: Path) -> Any:
     if "/" in paths:
         return None
     outermost = [path for path in paths if not path.startswith(tuple(f"{other}/" for other in paths))]
-    return {"write": [cwd or ".", *outermost]} if outermost else True
+    return {"write": [str(own) if of_user else cwd or ".", *outermost]} if outermost else True
 
 
 def _folders_of_new_files(args: list[str], own: Path) -> Iterator[str]:

@@ -155,6 +155,27 @@ def test_confine_confines_servers_that_are_fetched_when_they_start_and_says_so(
     assert run("init", "--confine", "--from", "client.json", "--force", "--json").json["confined"] == names
 
 
+def test_what_a_server_names_is_written_also_where_the_folder_of_the_configuration_is_made_later(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A7: a database that is not there yet gets its folder, in the project and at user level alike."""
+    from pegboard.confined_servers import confined
+
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (folder / "project").mkdir()
+    servers = {"notes": {"command": "uvx", "args": ["notes", "--db-path", str(folder / "project" / "data.db")]}}
+    for configuration, own in (
+        (folder / ".config" / "pegboard" / "pegboard.yaml", "notes-"),
+        (folder / "pegboard.yaml", "notes-"),
+        (folder / "made later" / "pegboard.yaml", "."),
+    ):
+        first, *others = confined(servers, configuration).servers["notes"]["confine"]["write"]
+        assert Path(first).name.startswith(own) or first == own
+        assert others == [str(folder / "project")]
+
+
 def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

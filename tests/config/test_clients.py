@@ -327,6 +327,14 @@ def test_x5_secrets_are_found_wherever_they_are_written() -> None:
     assert not {"npx", "-y", "debug", "${REF}", "mcp-remote@1.2.3", "."} & found
 
 
+def test_x5_paths_are_to_be_read_unless_their_name_or_look_says_otherwise() -> None:
+    paths = {"UV_CACHE_DIR": "/srv/caches/uv", "CONFIG": "~/my files/a.json"}
+    others = {"API_KEY": "/srv/caches/k", "PLAIN": "/AbC+9defGH0ijkLMNOpq1rst", "ODD": "hunter/22"}
+    found = secrets_in({"one": {"command": "npx", "env": {**paths, **others}}})
+    assert set(others.values()) <= found
+    assert not found & set(paths.values())
+
+
 def test_a_path_of_the_home_folder_is_found(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(writer.folder))
     writer.file(json.dumps({"mcpServers": SERVERS}), ".cursor/mcp.json")

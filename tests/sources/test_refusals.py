@@ -80,7 +80,11 @@ def test_a_path_that_was_refused_is_read_with_the_line_that_allows_it(
 @pytest.mark.parametrize(
     ("line", "given", "expected"),
     [
-        ("sqlite3.OperationalError: unable to open database file", ("/srv/data/new",), [("/srv/data/new", "/srv/data")]),
+        (
+            "sqlite3.OperationalError: unable to open database file",
+            ("/srv/data/new",),
+            [("/srv/data/new", "/srv/data")],
+        ),
         ("SqliteError: attempt to write a readonly database", ("/srv/data/there",), [("/srv/data/there", "/srv/data")]),
         ("unable to open database file", ("/srv/own/new", "/usr/bin/node"), []),
         ("unable to open database file", (), []),
@@ -98,7 +102,12 @@ def test_a_database_without_a_path_is_the_one_that_the_arguments_name(
 def test_what_a_failed_call_names_and_cannot_be_read_is_said() -> None:
     """A7: some programs say of a folder that they may not read that it is none of theirs, such as git."""
     own = OwnPaths(files={folded("/srv/data"): "configuration"})
-    given = {"repo": "/srv/data/there", "others": ["/usr/bin/node", "/srv/own/x", "/keys"], "text": "a /srv/data", "n": 1}
+    given = {
+        "repo": "/srv/data/there",
+        "others": ["/usr/bin/node", "/srv/own/x", "/keys"],
+        "text": "a /srv/data",
+        "n": 1,
+    }
     found = list(reader().of_arguments(given))
     assert [(one.kind, one.what, one.line) for one in found] == [READ]
     assert found[0].text.startswith("it cannot read '/srv/data/there', which the call names: `confine:")
@@ -320,8 +329,8 @@ async def test_a_server_that_says_no_word_of_what_was_refused_is_explained(outsi
         answered = await call(source, spec, "do", code=connect)
         assert "unable to open database file" in text(answered)
         assert _line(tmp_path, outside) in answered.content[-1]["text"]
-        for folder, explained in ((str(outside), True), (str(tmp_path), False), (str(outside / "s3cret-s3cret"), False)):
-            Path(folder).mkdir(exist_ok=True)
+        secret = tempfile.mkdtemp(prefix="s3cret-s3cret", dir=outside)
+        for folder, explained in ((str(outside), True), (str(tmp_path), False), (secret, False)):
             answered = await call(source, spec, "do", code="raise ValueError('no repository')", folder=folder)
             assert ("which the call names" in str(answered.content)) == explained
         answered = await call(source, spec, "do", code="pass", folder=str(outside))

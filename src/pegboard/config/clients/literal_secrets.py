@@ -18,6 +18,7 @@ SHORTEST: Final = 6
 """How long a value under ``env`` or ``headers`` must be to be hidden whatever its name."""
 PAIRS: Final = frozenset({"env", "envs", "environment", "headers", "http_headers"})
 HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
+_PATH: Final = re.compile(r"~?(?:/[\w. @+-]+)+/?")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
 PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
 SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
@@ -98,9 +99,18 @@ def _within(key: str, value: Any, of_pairs: Callable[[Mapping[str, Any]], Iterat
 
 
 def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
-    texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
+    texts = (
+        value
+        for name, value in pairs.items()
+        if isinstance(value, str) and not value.startswith("${") and not (_is_path(value) and not tells(name))
+    )
     hidden = (text for text in texts if len(text) >= SHORTEST and not HARMLESS.fullmatch(text))
     yield from (text for text in hidden if not refers(text))
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a value is a path by its look: what names a folder is to be read in a reason."""
+    return _PATH.fullmatch(text) is not None and _RANDOM.search(text) is None
 
 
 def _telling_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.errors import StoreError, ToolUnavailableError
+from pegboard.sources import confinement as confining
 from pegboard.sources.confinement import KeptRefusals
 from pegboard.sources.mcp.transports.moved_files import moved_file
 from pegboard.support import user_folders
@@ -40,9 +41,7 @@ class Launch:
     def end(self) -> None:
         """Remove what was made for this start, once its process has ended."""
         if self.policy is not None:
-            from pegboard.sources.confinement import removed  # most servers are not confined
-
-            removed(self.policy.temporary)
+            confining.removed(self.policy.temporary)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,18 +78,8 @@ def confined_launch(
     Raises:
         ToolUnavailableError: this system cannot confine it, or not to this.
     """
-    from pegboard.sources.confinement import (
-        RefusalReader,
-        available,
-        confined_command,
-        given_files,
-        made_temporary,
-        policy_for,
-        removed,
-    )
-
     command = spec.command or ""
-    if reason := available(confinement.network):
+    if reason := confining.available(confinement.network):
         if not confinement.if_possible:
             raise ToolUnavailableError(
                 f"it is to be confined, and cannot be: {reason}",
@@ -111,10 +100,10 @@ def confined_launch(
     token = _kept_from_gateways() if confinement.network != () else ""
     made = _made_data_folder(confinement)
     cwd = spec.cwd or made or launches.folder
-    temporary = made_temporary(spec.name)
+    temporary = confining.made_temporary(spec.name)
     try:
         own = _own_paths(launches)
-        policy = policy_for(
+        policy = confining.policy_for(
             confinement,
             name=spec.name,
             command=command,
@@ -126,13 +115,13 @@ def confined_launch(
             temporary=temporary,
         )
         policy = replace(policy, token=token)
-        command, args, env = confined_command(command, args, env, policy, cwd=cwd)
+        command, args, env = confining.confined_command(command, args, env, policy, cwd=cwd)
     except BaseException:
-        removed(temporary)
+        confining.removed(temporary)
         raise
     folder = cwd or os.getcwd()  # noqa: PTH109
-    given = tuple(given_files(spec.args, spec.env, folder))
-    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=folder, given=given)
+    given = tuple(confining.given_files(spec.args, spec.env, folder))
+    reader = confining.RefusalReader(policy=policy, confinement=confinement, own=own, folder=folder, given=given)
     return Launch(command=command, args=args, env=env, policy=policy, refusals=reader, cwd=cwd)
 
 
@@ -144,12 +133,15 @@ def _own_paths(launches: Launches) -> OwnPaths:
 
 
 def _made_data_folder(confinement: Confinement) -> str | None:
-    """Make the folder for the data of a server that belongs to no project, and return it; None for any other one."""
-    folder = Path(confinement.folder)
-    if not folder.is_relative_to(user_folders.plugin_data().absolute()):
-        return None
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return str(folder)
+    """Make the folder for the data of a server that belongs to no project, and return it; None for any other one.
+
+    Such a folder is made too where `write` names it: `init` names it beside others.
+    """
+    data = user_folders.plugin_data().absolute()
+    for each in map(Path, (confinement.folder, *confinement.write)):
+        if each.is_relative_to(data):
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return confinement.folder if Path(confinement.folder).is_relative_to(data) else None
 
 
 def package_program(
@@ -159,9 +151,7 @@ def package_program(
 
     Raises ``ToolUnavailableError``; ``resolve``: the newest version that it may be is looked for.
     """
-    from pegboard.sources.confinement import installed_program
-
-    return installed_program(
+    return confining.installed_program(
         spec.command or "",
         spec.args,
         outside,
