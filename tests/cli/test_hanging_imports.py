@@ -93,6 +93,25 @@ def test_tools_shows_the_others_and_says_where_a_plugin_hangs(hanging: Hanging, 
 
 
 @pytest.mark.usefixtures("limits")
+def test_where_only_a_hanging_plugin_is_asked_the_longest_wait_is_not_waited(
+    hanging: Hanging, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: its import does nothing; one that works, however long, is waited for."""
+    monkeypatch.setattr(common, "LONGEST_WAIT", 60.0)
+    line = hanging.write("module")
+    config = hanging.folder / "pegboard.yaml"
+    config.write_text(
+        f"store: 'memory:'\nplugins:\n  first: {{python: {hanging.module}}}\nagents:\n  a: {{tools: [first]}}\n"
+    )
+    ran = run("tools", "--config", "pegboard.yaml", "--json")
+    (row,) = json.loads(ran.out)
+    assert line in row["reason"]
+    waited = re.search(r"did not answer within (\d+) s", ran.err)
+    assert waited is not None
+    assert int(waited[1]) < 60
+
+
+@pytest.mark.usefixtures("limits")
 @pytest.mark.parametrize("command", [("check",), ("search", "well"), ("surface",)])
 def test_other_commands_go_on_without_it(hanging: Hanging, run: Run, command: tuple[str, ...]) -> None:
     """P6: each names both plugins, with the line at which they are."""

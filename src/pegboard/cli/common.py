@@ -47,6 +47,8 @@ LONGEST_SILENCE = 5.0
 """How long it goes on waiting once some have answered and no other one does, in seconds."""
 _STEP = 1.0
 """How often it notes how far it is, in seconds."""
+_WORKS = 0.1
+"""Seconds of processor time in one step from which on an import works, and does not only wait."""
 _MOVE_IT = "Move what takes long out of the import, into the first call; or take the plugin out of the configuration."
 
 
@@ -360,15 +362,21 @@ async def wait_for_plugins(
     """Ask plugins for their tools; note which of them do not answer within ``LONGEST_WAIT``, and go on without.
 
     Meanwhile ``say`` takes what is waited for. Once some have answered and no other one does for ``silence`` seconds,
-    no more is waited for; nor for what was late before in this process.
+    no more is waited for; nor where all that is left are imports during which this process does nothing for as long;
+    nor for what was late before in this process.
     """
     asked = {loader.fetch(want): want for want in wants if loader.missing(want, retry=True, confirm=True)}
-    began = answered_at = time.monotonic()
+    began = answered_at = worked_at = time.monotonic()
+    used = time.process_time()
     waiting = {task for task in asked if not loader.is_late(task)}
     while waiting and (now := time.monotonic()) < began + LONGEST_WAIT:
         if len(waiting) < len(asked) and now >= answered_at + silence:
             break
+        if now >= worked_at + silence and all(loader.under_way(asked[task]) for task in waiting):
+            break
         done, waiting = await asyncio.wait(waiting, timeout=_STEP, return_when=asyncio.FIRST_COMPLETED)
+        before, used = used, time.process_time()
+        worked_at = time.monotonic() if used - before >= _WORKS else worked_at
         answered_at = time.monotonic() if done else answered_at
         if waiting:
             say(listed_plugins(loader, [asked[task] for task in waiting]))
