@@ -63,6 +63,33 @@ def test_a_server_that_fails_is_named_by_the_log_and_by_a_call_of_its_tool(
     assert len([line for line in errors if "broken" in line]) == 1
 
 
+LISTS = {
+    "an error": ({"error": {"code": -32603, "message": "out of ink"}}, "out of ink"),
+    "no list": ({"result": {"x": 1}}, "tools/list"),
+    "a text": ({"result": {"tools": "none"}}, "tools/list"),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_server_that_runs_and_does_not_list_its_tools_is_named_too(tmp_path: Path, kind: str) -> None:
+    """G8, X1: one line on standard error, as for a server that does not start."""
+    answer, reason = LISTS[kind]
+    code = f"""
+import json, sys
+ABOUT = {{"capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "b", "version": "1"}}}}
+ANSWERS = {{"initialize": {{"result": {{"protocolVersion": "2025-06-18", **ABOUT}}}}, "tools/list": {answer!r}}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        answer = ANSWERS.get(message["method"], {{"error": {{"code": -32601, "message": "no"}}}})
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **answer}}), flush=True)
+"""
+    broken = {"command": sys.executable, "args": ["-c", code]}
+    answers, errors = served(tmp_path, {"broken": broken}, "broken__send", "broken__send")
+    assert all("broken" in answer and reason in answer for answer in answers)
+    assert len([line for line in errors if "broken" in line and reason in line]) == 1
+
+
 def test_a_call_of_an_excluded_tool_says_why_it_is(tmp_path: Path) -> None:
     """G8: and the log has one line for the list."""
     answers, errors = served(tmp_path, {"odd": listed(tmp_path, GOOD, BAD)}, "odd__good", "odd__bad", "odd/bad")

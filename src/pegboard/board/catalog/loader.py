@@ -29,7 +29,7 @@ from pegboard.core.model.tools import (
     Variant,
     variant_key,
 )
-from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
+from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError
 from pegboard.ports import CodeSource, ImportingSource, ListReader, ManifestStore, Source, SourceWithTurns
 from pegboard.support.tasks import start_detached
 
@@ -443,6 +443,9 @@ class CatalogLoader:
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
             log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
             return  # what it had stays listed: the next call starts it again (G8)
+        runs = isinstance(spec, ServerSpec) and isinstance(error, UpstreamError)  # so that no connection has failed
+        if runs and plugin.variant(want.key[1]).unavailable != shown:
+            log.warning("%s", shown)
         self._arrive(plugin.with_fault(want.key[1], shown, needs_login=isinstance(error, NeedsLoginError)))
 
     def _newest(self, name: str) -> Plugin:
