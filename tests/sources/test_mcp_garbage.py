@@ -83,6 +83,12 @@ ODD_RESULTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"content": [None, 7, {"type": "x"}]},
         {"content": [{"type": "text", "text": "7"}, {"type": "x"}], "isError": False},
     ),
+    ({"structuredContent": [1, "é"]}, {"content": [{"type": "text", "text": '[1, "é"]'}]}),
+    ({"structuredContent": 7, "content": []}, {"content": [{"type": "text", "text": "7"}]}),
+    (
+        {"structuredContent": [1], "content": [{"type": "text", "text": "one"}]},
+        {"content": [{"type": "text", "text": "one"}]},
+    ),
     ({"content": [], "isError": 1}, {"content": [], "isError": True}),
     ({"content": [], "isError": "false", "_meta": None}, {"content": []}),
     (

@@ -54,7 +54,7 @@ def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
-    """Return a result on the wire; structured content that is no object has no place before 2026-07-28."""
+    """Return a result on the wire; structured content that is no object is a text before 2026-07-28, if it is all."""
     if result.more and is_task(result.more):
         return {**result.more, **({"_meta": dict(result.meta)} if result.meta else {})}
     content = [dict(block) for block in result.content]  # any other mapping is written at a third of the speed
@@ -62,6 +62,8 @@ def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
     structured = result.structured
     if structured is not None and (modern or isinstance(structured, Mapping)):
         wire["structuredContent"] = structured
+    elif structured is not None and not content:
+        content.append({"type": "text", "text": json.dumps(structured, ensure_ascii=False, default=list)})
     if result.meta:
         wire["_meta"] = dict(result.meta)
     return {**result.more, **wire} if result.more else wire
