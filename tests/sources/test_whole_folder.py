@@ -326,6 +326,17 @@ async def test_where_nothing_is_confined_an_edit_counts_at_once(project: Path) -
         assert board.configuration.loadouts["own"].plugins == ("box", "mine")
 
 
+async def test_a_folder_of_very_many_files_is_granted_whole(project: Path) -> None:
+    """A7: more than are granted one by one where a folder has to be split; the last is as writable as the first."""
+    many = project / "many"
+    many.mkdir()
+    for number in range(25_000):
+        os.close(os.open(many / f"{number}", os.O_CREAT | os.O_WRONLY))
+    async with Pegboard.open(project / "pegboard.yaml") as board:
+        found = await done(board, **{name: f"open({str(many / name)!r}, 'w')" for name in ("0", "24999", "new")})
+    assert {how[:4] for how in found.values()} == {"done"}
+
+
 async def test_a_link_to_the_home_widens_nothing(project: Path) -> None:
     """A7: what a link in the project leads to is not the project."""
     secret = Path.home() / f".pegboard-{os.getpid()}"
