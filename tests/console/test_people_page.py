@@ -53,7 +53,7 @@ async def test_a_person_is_granted_and_revoked_in_a_browser(browser: Browser, co
 async def test_what_is_wrong_with_a_grant_stays_as_it_was_typed(eve: Program, config: Path) -> None:
     """A5: and nothing is written."""
     forms: tuple[tuple[dict[str, str], str], ...] = (
-        ({"name": "bob", "agent": "helper"}, "has a token"),
+        ({"name": "bob", "agent": "helper"}, "token of this name"),
         ({"name": "zo\ne", "agent": "helper"}, "name"),
         ({"name": "zoe"}, "No agent is chosen"),
     )

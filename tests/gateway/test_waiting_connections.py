@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from .conftest import TOKENS
 SLOW = '''
 import asyncio
 import json
+import resource
 
 
 async def echo(text: str) -> str:
@@ -126,11 +128,13 @@ async def test_connections_that_asked_something_give_way_to_a_new_one_too(config
             writer.close()
 
 
-@pytest.mark.parametrize("sent", [b"", HEALTH], ids=["silent", "used"])
-async def test_more_idle_connections_than_there_may_be_shut_nobody_out(config: Path, sent: bytes) -> None:
+@pytest.mark.parametrize(("many", "sent"), [(256, b""), (256, HEALTH), (1_000, HEALTH), (3_000, HEALTH)])
+async def test_more_idle_connections_than_there_may_be_shut_nobody_out(config: Path, many: int, sent: bytes) -> None:
     """G2: with the limits that are served with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * many + 1_000)), hard))
     async with served(config) as url:
-        idle = [await opened(url, sent) for _ in range(300)]
+        idle = [await opened(url, sent) for _ in range(many)]
         async with connected(url, MODERN) as pegboard:
             for word in ("a", "b", "c"):
                 assert await pegboard.text("echo", text=word) == word

@@ -64,7 +64,8 @@
       height: 150,
       padding: [8, 8, 0, 0],
       cursor: { sync: { key: "pegboard" }, y: false, points: { size: 6 } },
-      scales: { y: logarithmic
+      // A bar begins at its moment: without a step more the newest one would be outside of the plot.
+      scales: { x: { range: (_, low, high) => [low, high + (times.length > 1 ? times[1] - times[0] : 1)] }, y: logarithmic
         ? { distr: 3, range: (_, low, high) => (low === null || low === undefined ? [1, 1000] : [10 ** Math.floor(Math.log10(low)), 10 ** Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1)]) }
         : { range: (_, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
       axes: [
