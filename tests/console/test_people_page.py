@@ -44,6 +44,7 @@ async def test_a_person_is_granted_and_revoked_in_a_browser(browser: Browser, co
         await expect(page.get_by_role("row", name="zoe")).to_contain_text("only its digest is kept")
         assert token not in await page.content()
         await page.get_by_role("button", name="Revoke zoe").click()
+        await expect(page.get_by_role("button", name="Save")).to_be_focused()
         await page.keyboard.press("Enter")
         await expect(page.locator(".notice")).to_contain_text("Saved: Revoke zoe")
         assert "zoe" not in text_of(config)
