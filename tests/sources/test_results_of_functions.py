@@ -61,6 +61,17 @@ class Drawn:
         return PNG
 
 
+class Bundled:
+    """An object that gives notebooks its forms."""
+
+    def __init__(self, *more: object) -> None:
+        self.more = more
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        forms = {"text/plain": "a chart", "image/png": base64.b64encode(PNG).decode()}
+        return (forms, *self.more) if self.more else forms
+
+
 class Sketch:
     """A figure that is saved."""
 
@@ -83,6 +94,8 @@ PICTURES = {
     "view": memoryview(PNG),
     "drawn": Drawn(),
     "PIL": Image.new("RGB", (3, 3)),
+    "bundle": Bundled(),
+    "bundle with metadata": Bundled({"image/png": {"width": 2}}),
     "figure": Sketch(),
     "block": ImageContent(type="image", data=BLOCK["data"], mime_type="image/png"),
     "block as an object": BLOCK,
@@ -114,6 +127,10 @@ async def test_a_picture_within_data_is_named_there(value: Any) -> None:
 async def test_blocks_of_mcp_pass_as_they_are() -> None:
     content = (await returned(giving([TextContent(type="text", text="a"), "b"]))).content
     assert content == ({"type": "text", "text": "a"}, {"type": "text", "text": "b"})
+
+
+async def test_a_file_of_text_in_memory_is_its_text() -> None:
+    assert (await returned(giving(io.StringIO("two\nlines")))).content == ({"type": "text", "text": "two\nlines"},)
 
 
 async def test_what_cannot_draw_itself_is_text() -> None:

@@ -82,6 +82,12 @@ def cached_with_size(host: str) -> str:
     return f"pong {host}"
 
 
+@functools.singledispatch
+def dispatched(host: str) -> str:
+    """Answer by the type of the host."""
+    return f"pong {host}"
+
+
 def with_greeting(greeting: str, host: str) -> str:
     """Greet a host."""
     return f"{greeting} {host}"
@@ -113,6 +119,7 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "wrapped_to_await": wrapped_to_await,
     "cached": cached,
     "cached_with_size": cached_with_size,
+    "dispatched": dispatched,
     "partial": functools.partial(with_greeting, "pong"),
     "partial_of_async": functools.partial(wrapped_to_pass_on),
     "bound": Pinger().__call__,

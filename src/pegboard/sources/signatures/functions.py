@@ -103,9 +103,16 @@ def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None
         output_schema=_output_schema(hints.get("return")),
         mark=mark,
         confirmation=confirmation,
-        positional=tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY),
+        positional=_positional(function, parameters),
         adapter=adapter,
     )
+
+
+def _positional(function: object, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parameters that are given by their place; a function chosen by the type of the first needs that so."""
+    dispatches = callable(getattr(function, "dispatch", None)) and hasattr(function, "registry")
+    first = next(iter(parameters), None) if dispatches else None
+    return tuple(name for name, one in parameters.items() if one.kind is one.POSITIONAL_ONLY or name == first)
 
 
 def _of_schema(

@@ -31,7 +31,7 @@ _MAGIC = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_DRAWINGS: Final = ("_repr_png_", "_repr_jpeg_")
+_DRAWINGS: Final = ("_repr_png_", "_repr_jpeg_", "_repr_mimebundle_")
 """Methods with which objects draw themselves in notebooks."""
 _OF_MCP: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _TO_MCP: Final = ("to_image_content", "to_audio_content")
@@ -56,6 +56,8 @@ def as_result(value: Any) -> CallResult:
             items = list(cast("list[Any]", value))
             blocks = [_block(item) for item in items[:MOST_ITEMS]]
             return _listed(items, blocks) if any(blocks) else _json_result(value)
+        case io.StringIO():
+            return as_result(value.getvalue())
         case _:
             block = _block(value)
             return _json_result(value) if block is None else CallResult(content=(block,))
@@ -152,7 +154,7 @@ def _bytes(value: Any) -> bytes | None:
     try:
         for name in _DRAWINGS:
             draw = _method(value, name)
-            drawn = None if draw is None else draw()
+            drawn = None if draw is None else _picture_in(draw())
             if isinstance(drawn, bytes) and image_type(drawn) is not None:
                 return drawn
         if (save := _method(value, "savefig")) is not None:
@@ -162,6 +164,16 @@ def _bytes(value: Any) -> bytes | None:
     except Exception:  # whatever user code raises while it draws: it is shown as text
         return None
     return None
+
+
+def _picture_in(drawn: object) -> object:
+    """Return what an object has drawn; of a bundle of its forms the picture, which stands there as base64."""
+    forms = drawn[0] if isinstance(drawn, tuple) and drawn else drawn
+    if not isinstance(forms, Mapping):
+        return drawn
+    known = cast("Mapping[str, Any]", forms)
+    picture = known.get("image/png") or known.get("image/jpeg")
+    return base64.b64decode(picture) if isinstance(picture, str) else picture
 
 
 def _method(value: object, *names: str) -> Callable[..., Any] | None:
