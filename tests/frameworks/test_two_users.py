@@ -1,20 +1,23 @@
 """What one user may is never shown to another and never runs for them: every adapter, every kind of source, at once."""
 
 import asyncio
-import os
 import random
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from framework_drivers import Answer, Driver, Ran, call
 from framework_world import DRIVERS
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from pegboard import Host, Pegboard
+from pegboard.core.model.tools import joined_text
+from pegboard.dialects.names import CALL
 
-INTERLEAVINGS = 1_000 if os.environ.get("PEGBOARD_LONG") else 60
 SERVER = str(Path(__file__).parents[1] / "servers" / "fast_server.py")
 MODULE = '''
 from agno.run import RunContext
@@ -64,8 +67,21 @@ def burn(ctx: PydanticContext[str], by: str) -> str:
 
 burner = burners.filtered(lambda ctx, definition: ctx.deps == "ada")
 '''
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a user calls, whether through a meta-tool, and how often others go on before each of three steps."""
+
+    tool: str
+    through: bool
+    waits: tuple[int, ...]
+
+
 USERS = [(agent, principal) for agent in ("keeper", "guest") for principal in ("ada", "bob")]
 TOOLS = ("wipe", "fast__echo", "erase", "shred", "burn")
+WAITS = st.tuples(*3 * [st.integers(0, 3)])
+ASKED = st.builds(Asked, tool=st.sampled_from(TOOLS), through=st.booleans(), waits=WAITS)
 CONFIG: dict[str, Any] = {
     "store": "memory:",
     "servers": {"fast": {"command": sys.executable, "args": [SERVER, "stdio"]}},
@@ -116,43 +132,101 @@ async def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield board
 
 
-async def test_what_one_user_may_is_never_shown_to_or_run_for_another(board: Pegboard) -> None:
-    """P3, P9: two agents, two principals; what each of them may does run."""
+def rightly(asked: Asked, agent: str, principal: str, driver: str, seen: str) -> bool:
+    """Return whether a call ran for its user, and nowhere else: what is seen is the text of its result."""
+    by = f"{agent}/{principal}"
+    expected = by if asked.tool == "fast__echo" else f"{asked.tool} by {by}"
+    return (expected in seen) == may(asked.tool, agent, principal, driver)
+
+
+def none_ran_for_another() -> bool:
+    """Return whether every function ran for a user who may have it."""
+    ran = ((tool, *by.split("/")) for tool, by in sys.modules["doers"].RAN)
+    return all(may(tool, agent, principal, "pydantic-ai") for tool, agent, principal in ran)
+
+
+async def test_what_one_user_may_is_never_shown_to_or_run_for_another_in_any_framework(board: Pegboard) -> None:
+    """P3, P9: every user in every framework at once, twice: 300 pairs of runs of two users; what each may do runs."""
     choose, held = random.Random(36), 0
-    for number in range(INTERLEAVINGS):
-        users = choose.sample(USERS, 2)
-        drivers = [choose.choice(DRIVERS) for _ in users]
-        tools = [choose.choice(TOOLS) for _ in users]
-        through = [driver.name != "loop" and choose.random() < 0.5 for driver in drivers]  # its list changes
-        waits = [[choose.randrange(4) for _ in range(3)] for _ in users]
-        session_id = f"s{choose.randrange(3)}"
-        runs = zip(drivers, users, tools, through, waits, strict=True)
-        done = await asyncio.gather(*(run(board, session_id, *each) for each in runs))
-        for ran, driver, (agent, principal), tool in zip(done, drivers, users, tools, strict=True):
-            where = number, driver.name, agent, principal, tool
-            allowed = [one for one in TOOLS if may(one, agent, principal, driver.name)]
+    for session_id in ("first", "second"):
+        runs = [(driver, user) for user in USERS for driver in DRIVERS]
+        choose.shuffle(runs)
+        asked = [
+            Asked(
+                tool=choose.choice(TOOLS),
+                through=driver.name != "loop" and choose.random() < 0.5,  # the list of the loop changes
+                waits=tuple(choose.randrange(4) for _ in range(3)),
+            )
+            for driver, _ in runs
+        ]
+        done = await asyncio.gather(
+            *(run(board, session_id, *each, one) for each, one in zip(runs, asked, strict=True))
+        )
+        for ran, (driver, (agent, principal)), one in zip(done, runs, asked, strict=True):
+            allowed = [tool for tool in TOOLS if may(tool, agent, principal, driver.name)]
             for carried in ran.calls:
-                shown = [one for one in TOOLS if one in carried.tools or one in carried.system]
-                assert set(shown) <= set(allowed), (where, shown)
-            result = ran.calls[-1].results[-1]
-            expected = f"{tool} by {agent}/{principal}" if tool != "fast__echo" else f"{agent}/{principal}"
-            assert (expected in result) == (tool in allowed), (where, result)
-            held += tool in allowed
-    for tool, by in sys.modules["doers"].RAN:
-        agent, _, principal = by.partition("/")
-        assert may(tool, agent, principal, "pydantic-ai"), (tool, by)
-    assert INTERLEAVINGS / 2 < held < INTERLEAVINGS * 1.5
+                shown = [tool for tool in TOOLS if tool in carried.tools or tool in carried.system]
+                assert set(shown) <= set(allowed), (driver.name, agent, principal, shown)
+            assert rightly(one, agent, principal, driver.name, ran.calls[-1].results[-1]), (driver.name, one)
+            held += one.tool in allowed
+    assert none_ran_for_another()
+    assert 8 < held < 32
 
 
-async def run(
-    board: Pegboard, session_id: str, driver: Driver, user: tuple[str, str], tool: str, through: bool, waits: list[int]
-) -> Ran:
+@settings(
+    max_examples=120,
+    phases=[Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(asked=st.tuples(*len(USERS) * [ASKED]), session_id=st.sampled_from(["a", "b"]))
+async def test_what_one_user_may_is_never_shown_to_or_run_for_another(
+    board: Pegboard, asked: tuple[Asked, ...], session_id: str
+) -> None:
+    """P3, P9: 720 pairs of users at once who are shown tools, search, load and call."""
+    used = zip(USERS, asked, strict=True)
+    done = await asyncio.gather(*(use(board, session_id, *each) for each in used))
+    for (agent, principal), one, (shown, result) in zip(USERS, asked, done, strict=True):
+        allowed = {tool for tool in TOOLS if may(tool, agent, principal, "none")}
+        assert {tool for tool in TOOLS if tool in shown} <= allowed, (agent, principal, shown)
+        assert rightly(one, agent, principal, "none", result), (agent, principal, one, result)
+    assert none_ran_for_another()
+
+
+async def use(board: Pegboard, session_id: str, user: tuple[str, str], asked: Asked) -> tuple[str, str]:
+    """Return what a user was shown by the session and what a call came to, while another user does the same."""
+    agent, principal = user
+    host: dict[str, Any] = {"host": Host(delivery=("result",))} if asked.through else {}
+    session = await board.session(agent=agent, session_id=f"{session_id}{asked.through}", principal=principal, **host)
+    shown: list[str] = []
+    for wait, step in zip(asked.waits, ("search", "load", "call"), strict=True):
+        for _ in range(wait):
+            await asyncio.sleep(0)
+        surface = await session.surface(message="Destroy what there is.")
+        shown += [one.tool.wire for one in surface.tools] + [*surface.hints, surface.suffix, surface.policy]
+        match step:
+            case "search":
+                found = await session.search("destroy papers, disks, or say it back")
+                shown += [one.name for one in found.results if one.status != "unavailable"]
+            case "load":
+                shown.append(joined_text((await session.call("load_tools", {"names": ["papers"]})).result))
+            case _:
+                given = {"text" if asked.tool == "fast__echo" else "by": f"{agent}/{principal}"}
+                called = {"name": asked.tool, "arguments": given}
+                answer = await (session.call(CALL, called) if asked.through else session.call(asked.tool, given))
+    return " ".join(shown), joined_text(answer.result) if answer.status == "ok" else ""
+
+
+async def run(board: Pegboard, session_id: str, driver: Driver, user: tuple[str, str], made: Asked) -> Ran:
     """Return what came of a run whose model loads what it can, and calls a tool, while another run is under way."""
     agent, principal = user
-    host: dict[str, Any] = {"host": Host(delivery=("result",))} if through else {}
-    session = await board.session(agent=agent, session_id=f"{session_id}{through}", principal=principal, **host)
-    arguments = {"text" if tool == "fast__echo" else "by": f"{agent}/{principal}"}
-    asked = call("call_tool", name=tool, arguments=arguments) if through else call(tool, **arguments)
+    host: dict[str, Any] = {"host": Host(delivery=("result",))} if made.through else {}
+    session = await board.session(
+        agent=agent, session_id=f"{session_id}{driver.name}{made.through}", principal=principal, **host
+    )
+    arguments = {"text" if made.tool == "fast__echo" else "by": f"{agent}/{principal}"}
+    asked = call(CALL, name=made.tool, arguments=arguments) if made.through else call(made.tool, **arguments)
 
     def later(answer: Answer, wait: int) -> Any:
         async def answered() -> Answer:
@@ -163,6 +237,7 @@ async def run(
         return answered
 
     steps = [
-        later(one, wait) for one, wait in zip((call("load_tools", names=["papers"]), asked, "done"), waits, strict=True)
+        later(one, wait)
+        for one, wait in zip((call("load_tools", names=["papers"]), asked, "done"), made.waits, strict=True)
     ]
     return await driver.talk(session, deps=principal).run("Go on.", *steps)
