@@ -313,7 +313,6 @@ async def test_a_choice_of_a_tool_that_is_not_loaded_is_taken(board: Pegboard, n
     assert (done.final_output, server.refusals, ran("odd_tools")) == ("Done.", [], [(name, {})])
 
 
-@pytest.mark.cover(2)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("choice", [["say_blank"], ToolOrOutput(["say_blank", "find_none"])], ids=["list", "or output"])
 async def test_a_choice_of_pydantic_ai_of_a_tool_that_is_not_loaded_is_taken(
@@ -350,6 +349,7 @@ async def test_a_choice_of_pydantic_ai_of_what_nobody_may_ends_the_run(board: Pe
     assert server.bodies == []
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ["read_name", "read_data", "fail"])
 async def test_half_a_character_ends_no_conversation(driver: Driver, board: Pegboard, name: str, stream: bool) -> None:
