@@ -68,9 +68,12 @@ def added(server: str) -> Any:
 
 
 @asynccontextmanager
-async def started(file: Path, project: Path, name: str, era: str) -> AsyncIterator[Connected]:
+async def started(file: Path, project: Path, name: str, era: str, *, cold: bool = False) -> AsyncIterator[Connected]:
     """Start what stands in a client's file, as that client does in a project."""
     command, *arguments = command_of(servers_in(file)["pegboard"])
+    assert Path(command).name == "pegboard"
+    if not cold:
+        command, *arguments = pegboard_command(*arguments)
     env = {key: os.environ[key] for key in ("HOME", "PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PEGBOARD_DAEMON")}
     given = StdioServerParameters(command=command, args=arguments, cwd=str(project), env=env)
     async with connected(given, era, name=name) as client:
@@ -99,8 +102,9 @@ async def test_two_clients_in_two_projects_have_one_login_and_lists_of_their_own
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(started(file, project, name, era))
-            for file, name in ((CURSOR, "cursor"), (WINDSURF, "windsurf"))
-            for project in projects
+            for file, name, project in zip(
+                (CURSOR, CURSOR, WINDSURF), ("cursor", "cursor", "windsurf"), (*projects, projects[0]), strict=True
+            )
         ]
         loaded, *others = clients
         await loaded.load("files")
@@ -119,9 +123,8 @@ async def test_two_clients_in_two_projects_have_one_login_and_lists_of_their_own
             await until(partial(finds, client, "extra"))
             assert (await client.load("extra"))["status"] == "ok"
             assert await client.text("extra__echo", text="tea") == "tea"
-    for file, name in ((CURSOR, "cursor"), (WINDSURF, "windsurf")):
-        async with started(file, folder, name, era) as later:
-            assert (await later.load("extra"))["status"] == "ok"
+    async with started(CURSOR, folder, "cursor", era, cold=True) as later:
+        assert (await later.load("extra"))["status"] == "ok"
 
 
 def test_after_an_installation_a_login_and_a_gateway_git_sees_the_configuration_alone(
