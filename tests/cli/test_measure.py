@@ -15,6 +15,7 @@ from acceptance import accept_found
 from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.documents import document
 from pegboard.support.own_folder import folder_of
+from sdk_servers import program_command
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
 BIN = Path(sys.executable).parent
@@ -31,6 +32,18 @@ SHAPE = {
     "servers": [{"name": str, "tools": int, "tokens": int, "sent": int, "share": float, "status": str, "message": str}],
     **IN_CLIENT, "clients": [{"client": str, **IN_CLIENT}], "plain_secrets": [dict],
 }  # fmt: skip
+
+
+def time() -> dict[str, Any]:
+    """Return the server of times, in a process that has the SDK imported."""
+    command, *args = program_command(TIME["command"], *TIME["args"])
+    return {"command": command, "args": args}
+
+
+def git() -> dict[str, Any]:
+    """Return the server of git, in a process that has the SDK imported."""
+    command, *args = program_command(GIT["command"])
+    return {"command": command, "args": args}
 
 
 def plain(*options: str, **more: Any) -> dict[str, Any]:
@@ -78,7 +91,7 @@ def test_f4_real_servers_cost_what_was_measured_before_and_nothing_is_written(ru
 
 
 def test_f4_pegboard_instead_costs_what_its_own_gateway_lists(run: Run) -> None:
-    write(Path(".mcp.json"), {"time": TIME})
+    write(Path(".mcp.json"), {"time": time()})
     instead = run("measure", "--json").json["pegboard"]
     assert instead["tools"] == 5
     assert 200 < instead["tokens"] < instead["sent"] < 500
@@ -86,7 +99,7 @@ def test_f4_pegboard_instead_costs_what_its_own_gateway_lists(run: Run) -> None:
 
 def test_f4_each_client_is_judged_by_what_it_sends_itself(run: Run) -> None:
     """Definitions of all tools, their names, or a line on each server; below 30 tools Copilot CLI defers none."""
-    write(Path("servers.json"), {"git": GIT, "time": TIME, "many": plain("--tools", "60")})
+    write(Path("servers.json"), {"git": git(), "time": time(), "many": plain("--tools", "60")})
     found = run("measure", "servers.json", "--client", "all", "--json").json
     cost = {one["client"]: one for one in found["clients"]}
     assert [*cost] == [*CLIENTS]
@@ -99,13 +112,13 @@ def test_f4_each_client_is_judged_by_what_it_sends_itself(run: Run) -> None:
     assert cost["claude-code"]["pegboard"]["sent"] == cost["zed"]["pegboard"]["sent"], "its entry keeps all in view"
     assert cost["cursor"]["pegboard"]["sent"] < cost["cursor"]["pegboard"]["tokens"]
 
-    write(Path("few.json"), {"git": GIT, "time": TIME})
+    write(Path("few.json"), {"git": git(), "time": time()})
     few = run("measure", "few.json", "--client", "copilot-cli", "--json").json
     assert (few["sends"], few["direct"]["sent"]) == ("definitions", 1405)
 
 
 def test_f4_where_pegboard_saves_nothing_it_says_so(run: Run) -> None:
-    write(Path(".cursor/mcp.json"), {"time": TIME})
+    write(Path(".cursor/mcp.json"), {"time": time()})
     accept_found()
     ran = run("measure", ".cursor/mcp.json")
     assert "Cursor sends the names of tools with every request" in ran.out
@@ -114,7 +127,7 @@ def test_f4_where_pegboard_saves_nothing_it_says_so(run: Run) -> None:
 
 
 def test_f4_a_server_that_its_entry_keeps_in_view_is_sent_whole(run: Run) -> None:
-    write(Path(".mcp.json"), {"git": GIT, "time": {**TIME, "alwaysLoad": True}})
+    write(Path(".mcp.json"), {"git": git(), "time": {**time(), "alwaysLoad": True}})
     accept_found()
     found = run("measure", "--json").json
     rows = by_name(found)
@@ -124,7 +137,7 @@ def test_f4_a_server_that_its_entry_keeps_in_view_is_sent_whole(run: Run) -> Non
 
 
 def test_a_client_that_is_not_known_is_refused(run: Run) -> None:
-    write(Path("servers.json"), {"time": TIME})
+    write(Path("servers.json"), {"time": time()})
     ran = run("measure", "servers.json", "--client", "curser")
     assert (ran.code, "Did you mean 'cursor'?" in ran.err) == (2, True)
 
@@ -143,7 +156,7 @@ def test_people_get_a_table_the_total_and_what_would_be_saved(run: Run) -> None:
 
 
 def test_small_servers_are_told_to_be_small(run: Run) -> None:
-    write(Path(".mcp.json"), {"time": TIME})
+    write(Path(".mcp.json"), {"time": time()})
     assert "Pegboard would save no tokens here" in run("measure").out
 
 
@@ -152,8 +165,8 @@ def test_p6_one_that_fails_or_hangs_is_told_and_the_others_are_measured(run: Run
         "gone": {"command": "no-such-command-anywhere"},
         "mute": plain("--mute"),
         "broken": plain("--exit", "3", "--complain", "the key hunter22 is wrong", env={"APP_KEY": "hunter22"}),
-        "time": TIME,
-        "later": {**TIME, "disabled": True},
+        "time": time(),
+        "later": {**time(), "disabled": True},
     }
     write(Path(".mcp.json"), servers)
     ran = run("measure", "--timeout", "5", "--json")
@@ -179,7 +192,7 @@ def test_where_nothing_can_be_measured_it_is_refused(run: Run) -> None:
 
 
 def test_tools_that_the_client_leaves_out_are_not_counted(run: Run, home: Path) -> None:
-    write(home / ".gemini" / "settings.json", {"time": {**TIME, "excludeTools": ["convert_time"]}})
+    write(home / ".gemini" / "settings.json", {"time": {**time(), "excludeTools": ["convert_time"]}})
     (row,) = run("measure", "--json").json["servers"]
     assert row["tools"] == 1
     assert row["tokens"] < COST["time"][1]
@@ -189,7 +202,7 @@ def test_tools_that_the_client_leaves_out_are_not_counted(run: Run, home: Path) 
 def test_inputs_that_only_the_client_can_ask_for_get_a_placeholder(run: Run) -> None:
     text = {
         "inputs": [{"type": "promptString", "id": "key"}],
-        "servers": {"time": {**TIME, "env": {"KEY": "${input:key}"}}},
+        "servers": {"time": {**time(), "env": {"KEY": "${input:key}"}}},
     }
     Path(".vscode").mkdir()
     Path(".vscode/mcp.json").write_text(f"// mine\n{json.dumps(text)}")
@@ -198,9 +211,9 @@ def test_inputs_that_only_the_client_can_ask_for_get_a_placeholder(run: Run) -> 
 
 
 def test_without_a_file_the_current_folder_comes_first_and_the_others_are_named(run: Run, home: Path) -> None:
-    write(home / ".claude.json", {"git": GIT})
+    write(home / ".claude.json", {"git": git()})
     write(home / ".config" / "zed" / "settings.json", {}, "context_servers")
-    write(Path(".cursor/mcp.json"), {"time": TIME})
+    write(Path(".cursor/mcp.json"), {"time": time()})
     ran = run("measure", "--json")
     assert (ran.json["client"], ran.json["file"]) == ("cursor", ".cursor/mcp.json")
     assert f"also found: Claude Code, {home / '.claude.json'}" in ran.err
@@ -214,14 +227,16 @@ def test_a_file_of_codex_is_measured(run: Run, home: Path) -> None:
 
 
 def test_our_own_file_is_measured_and_its_store_is_left_alone(run: Run) -> None:
-    Path("pegboard.yaml").write_text(json.dumps({"servers": {"time": TIME}, "agents": {"a": {"discoverable": ["*"]}}}))
+    Path("pegboard.yaml").write_text(
+        json.dumps({"servers": {"time": time()}, "agents": {"a": {"discoverable": ["*"]}}})
+    )
     ran = run("measure", "pegboard.yaml", "--json")
     assert (ran.json["client"], ran.json["direct"]["tokens"]) == ("pegboard", COST["time"][1])
     assert not folder_of(Path(".mcp.json")).exists()
 
 
 def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run) -> None:
-    Path("own.yaml").write_text(json.dumps({"servers": {"time": TIME}}))
+    Path("own.yaml").write_text(json.dumps({"servers": {"time": time()}}))
     entry = {"command": "pegboard", "args": ["serve", "--stdio", "--config", str(Path("own.yaml").absolute())]}
     write(Path(".mcp.json"), {"pegboard": entry})
     assert [row["name"] for row in run("measure", "--json").json["servers"]] == ["time"]
@@ -304,8 +319,8 @@ def test_a_client_that_there_is_not_is_refused_with_those_there_are(run: Run) ->
 
 def test_f4_a_budget_is_kept_by_what_is_sent_as_the_file_is_now(run: Run) -> None:
     """F4: of a client's servers what the client sends, of Pegboard's own file what Pegboard lists."""
-    write(Path("direct.json"), {"time": TIME})
-    Path("own.yaml").write_text(json.dumps({"servers": {"time": TIME}}))
+    write(Path("direct.json"), {"time": time()})
+    Path("own.yaml").write_text(json.dumps({"servers": {"time": time()}}))
     through = {"command": "pegboard", "args": ["serve", "--stdio", "--config", str(Path("own.yaml").absolute())]}
     write(Path("through.json"), {"pegboard": through})
     for file, side in (("direct.json", "direct"), ("own.yaml", "pegboard"), ("through.json", "pegboard")):
