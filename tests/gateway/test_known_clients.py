@@ -12,16 +12,17 @@ from pegboard import Pegboard
 from pegboard.config.client_files.known import CLIENTS
 from pegboard.core.model.known_clients import KNOWN_CLIENTS
 from pegboard.core.model.tools import serialised
-from sdk_servers import pegboard_command
+from sdk_servers import pegboard_command, program_command
 
 from .clients import HANDSHAKE, MODERN, connected, process, spawn
 
-GIT = {"command": str(Path(sys.executable).parent / "mcp-server-git")}
+GIT = str(Path(sys.executable).parent / "mcp-server-git")
 
 
 def write(folder: Path) -> Path:
+    command, *args = program_command(GIT)
     agents = {"default": {"discoverable": ["git"]}, "other": {"tools": [{"git": {"include_tools": ["git_log"]}}]}}
-    config = {"servers": {"git": GIT}, "store": "sqlite:///own.db", "agents": agents}
+    config = {"servers": {"git": {"command": command, "args": args}}, "store": "sqlite:///own.db", "agents": agents}
     path = folder / "own.yaml"
     path.write_text(json.dumps(config))
     return path
