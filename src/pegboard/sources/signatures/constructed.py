@@ -165,7 +165,7 @@ async def run(
             refusal = await threads.run(tool.mark.guard, principal, arguments)
             if refusal:
                 return _refused(tool.name, refusal)
-        return await _returned(tool.function, positional, named, threads)
+        return await _returned(tool, positional, named, threads)
     except BaseException as error:  # whatever user code raises is the tool's own failure
         if given_up(error):
             raise
@@ -205,15 +205,17 @@ def given_up(error: BaseException) -> bool:
 
 
 async def _returned(
-    function: Callable[..., Any], positional: list[Any], named: dict[str, Any], threads: ObjectThreads
+    tool: Described, positional: list[Any], named: dict[str, Any], threads: ObjectThreads
 ) -> CallResult:
-    target = _target(function)
-    if inspect.iscoroutinefunction(target):
-        value = await function(*positional, **named)
-    elif inspect.isasyncgenfunction(target):
-        value = function(*positional, **named)
-    else:
-        value = await threads.run(_called, function, positional, named)
+    match tool.runs:
+        case "coroutine":
+            value = await tool.function(*positional, **named)
+        case "generator":
+            value = tool.function(*positional, **named)
+        case "thread":
+            value = await threads.run(_called, tool.function, positional, named)
+    if isinstance(value, str | CallResult):  # nothing is left to be awaited, and it is no function
+        return await in_thread(as_result, value) if takes_time(value) else as_result(value)
     if inspect.isawaitable(value):
         value = await settled(value)
     if inspect.isasyncgen(value):
@@ -225,14 +227,7 @@ async def _returned(
 
 def blocks(tool: Described) -> bool:
     """Return whether a function runs in a thread."""
-    target = _target(tool.function)
-    return not inspect.iscoroutinefunction(target) and not inspect.isasyncgenfunction(target)
-
-
-def _target(function: Callable[..., Any]) -> Any:
-    """Return what is called: the outermost wrapper, which need not be asynchronous where what it wraps is."""
-    called = inspect.isroutine(function) or isinstance(function, partial)
-    return function if called else getattr(function, "__call__", function)  # noqa: B004
+    return tool.runs == "thread"
 
 
 def _called(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, Literal, cast, get_args, get_type_hints
 
 from pegboard.core.model.array_schemas import items_beside
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
@@ -42,6 +42,8 @@ class Described:
     confirmation: Confirmation | None
     positional: tuple[str, ...]
     adapter: Any
+    runs: Literal["coroutine", "generator", "thread"]
+    """What a call of the function is: a coroutine, an asynchronous generator, or something that runs in a thread."""
 
     def bound(self, arguments: JsonObject) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments as the annotations want them.
@@ -105,6 +107,7 @@ def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None
         confirmation=confirmation,
         positional=_positional(function, parameters),
         adapter=adapter,
+        runs=_how_it_runs(function),
     )
 
 
@@ -113,6 +116,15 @@ def _positional(function: object, parameters: Mapping[str, Any]) -> tuple[str, .
     dispatches = callable(getattr(function, "dispatch", None)) and hasattr(function, "registry")
     first = next(iter(parameters), None) if dispatches else None
     return tuple(name for name, one in parameters.items() if one.kind is one.POSITIONAL_ONLY or name == first)
+
+
+def _how_it_runs(function: Callable[..., Any]) -> Literal["coroutine", "generator", "thread"]:
+    """Return how the outermost wrapper runs, which need not be asynchronous where what it wraps is."""
+    is_called = inspect.isroutine(function) or isinstance(function, partial)
+    target = function if is_called else getattr(function, "__call__", function)  # noqa: B004
+    if inspect.iscoroutinefunction(target):
+        return "coroutine"
+    return "generator" if inspect.isasyncgenfunction(target) else "thread"
 
 
 def _of_schema(
@@ -254,11 +266,13 @@ class _Arguments:
 
         Where an annotation is strict, dates, ids and tuples are taken in the forms that JSON has for them.
         """
-        from pydantic import ValidationError
-
         try:
             return self.made().validate_python(dict(arguments))
-        except ValidationError as error:
+        except ValueError as error:
+            from pydantic import ValidationError
+
+            if not isinstance(error, ValidationError):
+                raise
             try:
                 return self.made().validate_json(json.dumps(dict(arguments), default=dict))
             except (ValidationError, TypeError):

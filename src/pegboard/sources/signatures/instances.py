@@ -230,7 +230,8 @@ class Instances:
         if family is None or _failed(family.found):
             found = start_detached(_in_plugin(self._noted, making, _found, making), context=self._context.copy())
             family = self._families[making.key] = _Family(found=found)
-        await asyncio.shield(family.found)
+        if not family.found.done():
+            await asyncio.shield(family.found)
         return family
 
     def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
@@ -259,7 +260,9 @@ class Instances:
             instance = family.instances[name] = self._instance(family, name, making)
         instance.in_use += 1
         try:
-            yield await asyncio.shield(instance.task), instance
+            if not instance.task.done():
+                await asyncio.shield(instance.task)
+            yield instance.task.result(), instance
         finally:
             instance.in_use -= 1
             instance.used_at = self._monotonic()
