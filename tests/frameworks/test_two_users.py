@@ -200,6 +200,7 @@ async def use(board: Pegboard, session_id: str, user: tuple[str, str], asked: As
     host: dict[str, Any] = {"host": Host(delivery=("result",))} if asked.through else {}
     session = await board.session(agent=agent, session_id=f"{session_id}{asked.through}", principal=principal, **host)
     shown: list[str] = []
+    text = ""
     for wait, step in zip(asked.waits, ("search", "load", "call"), strict=True):
         for _ in range(wait):
             await asyncio.sleep(0)
@@ -215,7 +216,8 @@ async def use(board: Pegboard, session_id: str, user: tuple[str, str], asked: As
                 given = {"text" if asked.tool == "fast__echo" else "by": f"{agent}/{principal}"}
                 called = {"name": asked.tool, "arguments": given}
                 answer = await (session.call(CALL, called) if asked.through else session.call(asked.tool, given))
-    return " ".join(shown), joined_text(answer.result) if answer.status == "ok" else ""
+                text = joined_text(answer.result) if answer.status == "ok" else ""
+    return " ".join(shown), text
 
 
 async def run(board: Pegboard, session_id: str, driver: Driver, user: tuple[str, str], made: Asked) -> Ran:
