@@ -13,7 +13,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 from sdk_servers import sdk_command
 
 SAMPLE = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}

@@ -20,7 +20,7 @@ from pegboard.support.user_folders import is_of_user
 
 if TYPE_CHECKING:
     from pegboard.daemon.requests import Front
-    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+    from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
 log = logging.getLogger("pegboard.daemon")
 
@@ -150,7 +150,7 @@ class Boards:
 
     def _shared(self) -> SharedProcesses:
         if self._processes is None:
-            from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+            from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
             self._processes = SharedProcesses()
         return self._processes

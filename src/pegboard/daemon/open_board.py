@@ -19,7 +19,7 @@ from pegboard.thin.address import own_key
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.daemon.requests import Front
-    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+    from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
 log = logging.getLogger("pegboard.daemon")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.ports import ConnectionState, PrintedLine, RefusedAccess, SealedStore, ServerActivity, TakeList
     from pegboard.sources.mcp.login.logins import McpLogins
-    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+    from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
 _UNASSIGNED = ""  # the scope of a connection that has only been asked for its tools

@@ -16,7 +16,7 @@ from pegboard.sources.mcp.transports.launch import Launches
 from pegboard.sources.mcp.wire.only_client import ClientsOfUser, OnlyClient
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.transports.shared_process import SharedProcesses
+    from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
 
 @dataclass(slots=True, kw_only=True)

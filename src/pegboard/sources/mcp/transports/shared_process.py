@@ -48,31 +48,6 @@ if TYPE_CHECKING:
 _ANSWER: Final = re.compile(rb'\{"jsonrpc":\s?"2\.0",\s?"id":\s?(\d{1,18}),\s?"(?:result|error)":')
 _INITIALIZED: Final = "notifications/initialized"
 
-Key = tuple[object, ...]
-
-
-class SharedProcesses:
-    """The processes that run, by what they are: boards that start an equal server share one."""
-
-    def __init__(self) -> None:
-        self._running: dict[Key, SharedProcess] = {}
-
-    def join(
-        self, spec: ServerSpec, live: OpenConnection, launches: Launches, oversized: Callable[[bytes], None]
-    ) -> ProcessShare:
-        """Return a share of the process of a server, whose values are filled in; it is started with its first user."""
-        env = tuple(sorted((name, value) for name, value in spec.env.items() if name != "PATH"))
-        key = (spec.command, spec.args, env, spec.cwd or launches.folder, spec.message_limit)
-        found = self._running.get(key)
-        if found is None or not found.takes_users:
-            found = self._running[key] = SharedProcess(spec.message_limit, lambda: self._forget(key))
-        return ProcessShare(found, live, oversized)
-
-    def _forget(self, key: Key) -> None:
-        found = self._running.get(key)
-        if found is not None and not found.takes_users:
-            del self._running[key]
-
 
 class SharedProcess:
     """A process with those who use it; ``ended`` is called once it takes no more of them.

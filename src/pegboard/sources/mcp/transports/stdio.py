@@ -16,7 +16,8 @@ from mcp_types import JSONRPCMessage, JSONRPCRequest
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
-from pegboard.sources.mcp.transports.shared_process import ProcessShare, SharedProcesses
+from pegboard.sources.mcp.transports.shared_process import ProcessShare
+from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 from pegboard.sources.mcp.wire.messages import begun, by_model, oversized_answer, requests_answered, unparsed_answer
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
