@@ -390,9 +390,20 @@ def test_only_servers_are_handled() -> None:
     assert not source.handles(PythonSpec(name="notes", target="notes"))
 
 
-def test_the_sdk_is_imported_only_when_a_server_is_needed() -> None:
-    code = "import sys; from pegboard.sources.mcp import McpSource; McpSource(); print('mcp' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+WITHOUT_THE_SDK = """
+import sys
+import pegboard.daemon.process
+from pegboard.sources.mcp import McpSource
+from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
+
+McpSource(shared=SharedProcesses())
+print("mcp" in sys.modules)
+"""
+
+
+def test_g8_g12_the_sdk_is_imported_only_when_a_server_is_needed() -> None:
+    """G8, G12: by a daemon, whose boards share processes, as by one process alone."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_THE_SDK], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
