@@ -140,6 +140,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(session.host, Host)
     session.host = Host()
     assert_type(session.adopt_host(host_for("claude-opus-5")), Host)
+    assert_type(await session.fit_list(100), bool)
     assert_type(await session.surface(message="What?"), Surface)
     assert_type(await session.surface(loaded=False), Surface)
     assert_type(await session.wire(), tuple[Tool, ...])
