@@ -148,12 +148,9 @@ class RefusalReader:
 
     def of_arguments(self, arguments: JsonObject) -> Iterator[RefusedAccess]:
         """Yield the paths in the arguments of a failed call that exist and that the process cannot read."""
-        texts = [
-            each for value in arguments.values() for each in (value if isinstance(value, list | tuple) else (value,))
-        ]
-        for path in [each for each in texts if isinstance(each, str) and each.startswith(("/", "~/"))][
-            :_MOST_ARGUMENTS
-        ]:
+        values = [value if isinstance(value, list | tuple) else (value,) for value in arguments.values()]
+        texts = [text for inner in values for text in inner if isinstance(text, str) and text.startswith(("/", "~/"))]
+        for path in texts[:_MOST_ARGUMENTS]:
             found = self._path(path, "", named=False) if "\0" not in path else ()
             yield from (replace(one, by="call") for one in found if one.kind == "read")
 
