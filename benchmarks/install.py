@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from pegboard.config.client_files.known import CLIENTS, spots
+from pegboard.config.client_files.known import CLIENTS, spots_of_client
 from pegboard.config.clients.installing import scopes_of
 from pegboard.config.location import Machine
 
@@ -120,7 +120,7 @@ def tried(
         filled = {name: tuple(one.replace("{project}", here) for one in words) for name, words in servers.items()}
         text = file_of(client, filled, given)
         level = "user" if scope == "local" else scope
-        spot = next(one for one in spots(CLIENTS[client], machine) if one.scope == level)
+        spot = next(one for one in spots_of_client(CLIENTS[client], machine) if one.scope == level)
         if scope == "local":
             text = json.dumps({"projects": {str(project): json.loads(text)}}, indent=2)
         spot.path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext
 from pegboard.sources.lazy import local_sources
-from pegboard.sources.registry import registered
+from pegboard.sources.registry import registered_plugins
 
 PRINCIPALS = 500
 TIMED = 100
@@ -66,7 +66,7 @@ async def _measured() -> list[Row]:
         cart = PythonSpec(name="cart", target="carts:Cart", folder=made)
         rows = [await _of_plugin("a class of two methods", cart, "add", {"item": "ring"})]
         for name, (tool, arguments) in AGNO.items():
-            rows.append(await _of_plugin(f"Agno's {name}", registered()[name], tool, arguments))
+            rows.append(await _of_plugin(f"Agno's {name}", registered_plugins()[name], tool, arguments))
         rows.append(await _of_board(folder))
         return rows
 

@@ -23,16 +23,16 @@ from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.leases import IDLE_TURNS, UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
-from pegboard.core.model.tools import JsonObject, Tool, serialised
+from pegboard.core.model.tools import JsonObject, Tool, counted_json
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load, Outcome, Use
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.cache_cost import carried, wire_list
+from pegboard.core.surface.cache_cost import tokens_worth_carrying, wire_list
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.searchable import searchable
 from pegboard.core.surface.surfaces import resolve
-from pegboard.dialects.names import CALL, Done, Found, FoundTool, Payload, Search, View, call_through_tools
+from pegboard.dialects.names import CALL, Found, FoundTool, MetaToolAnswer, Search, StepAnswer, View, call_through_tools
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.ports import RankContext, Ranking
 from pegboard.search.ranker import ToolRanker
@@ -53,7 +53,7 @@ def size(tool: Tool) -> int:
     """Return the tokens of a tool's definition; counted once for each object."""
     known = _SIZES.get(id(tool))
     if known is None:
-        known = _SIZES[id(tool)] = (tool, count(serialised(tool)))
+        known = _SIZES[id(tool)] = (tool, count(counted_json(tool)))
     return known[1]
 
 
@@ -144,8 +144,8 @@ class Oracle:
         host = Host(delivery=("native", "result"), cache=Cache(), context=context)
         self.anticipation = Anticipation(
             limits=Anticipate(),
-            carried=carried(host),
-            whole=carried(host),
+            carried=tokens_worth_carrying(host),
+            whole=tokens_worth_carrying(host),
             until=min(policy.until, LeaseTerm("idle", IDLE_TURNS)),
             price=lambda tools: sum(map(size, tools)),
         )
@@ -291,18 +291,18 @@ class Oracle:
         schemas = sum(size(tool) for tool in payload.schemas) if bare != payload.text() else 0
         yield Said(tokens=count(payload.text()), bare=count(bare), schemas=schemas)
 
-    def _carried_out(self, name: str, arguments: JsonObject) -> Payload:
+    def _carried_out(self, name: str, arguments: JsonObject) -> MetaToolAnswer:
         conversation = DIALECT.run(self._view(), name, arguments)
         try:
             step = next(conversation)
             while True:
                 if isinstance(step, Search):
-                    step = conversation.send(Done(view=self._view(), found=self._found(step), count=count))
+                    step = conversation.send(StepAnswer(view=self._view(), found=self._found(step), count=count))
                 else:
                     outcome = self._apply(step, self.anticipation if self._anticipates() else None)
-                    step = conversation.send(Done(view=self._view(), outcome=outcome))
+                    step = conversation.send(StepAnswer(view=self._view(), outcome=outcome))
         except StopIteration as stop:
-            payload: Payload = stop.value
+            payload: MetaToolAnswer = stop.value
             return payload
 
     def _apply(self, command: object, anticipation: Anticipation | None = None) -> Outcome:
@@ -342,7 +342,7 @@ def tools_of(ranking: Ranking) -> list[tuple[Tool, float]]:
     return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 
-def _bare(payload: Payload) -> str:
+def _bare(payload: MetaToolAnswer) -> str:
     """Return the text of an answer without schemas, as where the provider reveals them; a search has them in place."""
     if not payload.schemas or isinstance(payload.value, str) or "items" not in payload.value:
         return payload.text()

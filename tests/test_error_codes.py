@@ -14,14 +14,14 @@ import pytest
 
 from losable_store import losable
 from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
-from pegboard.board.board import Board, Parts
+from pegboard.board.board import Board, BoardAdapters
 from pegboard.cli import main
 from pegboard.config.acceptance import accept_text
 from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
@@ -181,7 +181,7 @@ async def test_a_plugin_that_no_source_brings_in_is_an_error(tmp_path: Path) -> 
     async with Pegboard.open() as board:
         given = board.services
         bare = Board(
-            Parts(
+            BoardAdapters(
                 store=given.store, sources=(), ranker=given.ranker, counter=given.counter,
                 validator=given.validator, dialects=given.dialects,
             ),
@@ -279,7 +279,7 @@ def test_a_client_s_file_is_never_changed_by_halves(folder: Path, capsys: pytest
     file = file_of(CLIENTS["cursor"], machine, None)
     edit = installation(file, entry_for(file, {}, folder / "pegboard.yaml"), ())
     cursor.write_text('{"mcpServers": {}}')
-    with raises("file_changed"), edit.staged(keep_in=folder / "kept"):
+    with raises("file_changed"), edit.stage_files(keep_in=folder / "kept"):
         pass
     assert cursor.read_text() == '{"mcpServers": {}}'
 
@@ -288,7 +288,7 @@ def test_aliases_count_as_what_they_stand_for(tmp_path: Path) -> None:
     lists = [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 7)]
     path = tmp_path / "pegboard.yaml"
     path.write_text("\n".join(["x0: &x0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", *lists]))
-    _, problems = inspect(path, registered=registered(), env={})
+    _, problems = inspect(path, registered=registered_plugins(), env={})
     assert [problem.code for problem in problems] == ["too_large"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.config.inspection import inspect
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "gateway.md").read_text("utf-8")
@@ -29,6 +29,8 @@ def test_an_entry_for_a_client_is_one_that_is_understood(block: str, tmp_path: P
     (entry,) = next(iter(document.values())).values()
     path = tmp_path / "client.json"
     path.write_text(json.dumps({"mcpServers": {"pegboard": {k: v for k, v in entry.items() if k != "source"}}}))
-    configuration, problems = inspect(path, registered=registered(), env={"PEGBOARD_TOKEN": "x", "HOME": str(tmp_path)})
+    configuration, problems = inspect(
+        path, registered=registered_plugins(), env={"PEGBOARD_TOKEN": "x", "HOME": str(tmp_path)}
+    )
     assert configuration is not None
     assert problems == []

@@ -21,7 +21,7 @@ import yaml
 from jsonschema_rs import validator_for
 
 from pegboard.config.inspection import inspect
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 
 ROOT = Path(__file__).resolve().parent.parent
 START = ROOT / "packaging" / "start.sh"
@@ -232,7 +232,7 @@ def test_the_second_key_goes_to_every_replica_as_a_file() -> None:
 
 def test_what_the_replicas_serve_is_a_configuration_without_an_error() -> None:
     path, env = ROOT / "packaging" / "pegboard.yaml", {"PEGBOARD_TOKEN": "t" * 32}
-    configuration, problems = inspect(path, registered=registered(), env=env, additions=())
+    configuration, problems = inspect(path, registered=registered_plugins(), env=env, additions=())
     assert [str(problem) for problem in problems if problem.severity == "error"] == []
     assert configuration is not None
     assert configuration.store.startswith("postgresql://")

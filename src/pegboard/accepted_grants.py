@@ -25,7 +25,7 @@ from pegboard.config.acceptance import (
     unreadable,
 )
 from pegboard.config.documents.document import display_path
-from pegboard.config.grants import Digest, grants_of, waits
+from pegboard.config.grants import Digest, grants_of, is_waiting
 from pegboard.config.location import SQLITE
 from pegboard.configuration_source import from_accepted_files, waiting_files
 from pegboard.core.access.grants import RELOAD, Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
@@ -84,20 +84,20 @@ class AcceptedGrants:
             await self._require_own_store()
         waited = self.waiting
         while True:
-            await self._read()
+            await self._read_accepted()
             self._off = await self._switched_off()
-            waiting, taken, counted = self._judged(edited)
+            waiting, taken, counted = self._split_changes(edited)
             if by:
                 own = tuple(change for change in waiting if change not in waited)
                 waiting, taken = tuple(change for change in waiting if change in waited), (*taken, *own)
-                counted = _with(counted, own)
-            if self._text == _to_text(counted, self._key) and not taken:
+                counted = _apply_changes(counted, own)
+            if self._text == _grants_to_text(counted, self._key) and not taken:
                 break
-            if await self._keep(counted, [self._record(change, by=by) for change in taken]):
+            if await self._store_accepted(counted, [self._record(change, by=by) for change in taken]):
                 break
         known = acceptance_of(self._name) if self._name is not None else None
         if known is None or not known.grants or known.store != self._store:
-            self._remember()
+            self._save_accepted()
         self.waiting = waiting
         return self.without(edited, waiting)
 
@@ -128,19 +128,19 @@ class AcceptedGrants:
         Raises:
             StoreError: what was accepted cannot be read.
         """
-        await self._read()
+        await self._read_accepted()
         self._off = await self._switched_off()
-        before, off, digest = self._before or {}, self._off, _keyed(self._key)
+        before, off, digest = self._before or {}, self._off, _keyed_digest(self._key)
         # Of many tools and agents it takes long, and others are answered meanwhile.
         return await asyncio.to_thread(lambda: changes(before, grants_of(edited, digest), off=off))
 
-    def restricted(self, edited: Configuration) -> Configuration:
+    def restrict_to_accepted(self, edited: Configuration) -> Configuration:
         """Return what of a configuration is in force by what was accepted last; nothing is read or stored."""
-        return self.without(edited, self._judged(edited)[0]) if self._key else edited
+        return self.without(edited, self._split_changes(edited)[0]) if self._key else edited
 
     def without(self, edited: Configuration, waiting: Sequence[GrantChange]) -> Configuration:
         """Return what of a configuration is in force while changes of it wait."""
-        return _in_force(edited, waiting, _keyed(self._key))
+        return _in_force(edited, waiting, _keyed_digest(self._key))
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> tuple[GrantChange, ...]:
         """Store that a person accepts changes, those that wait still as they were shown; return them.
@@ -149,13 +149,13 @@ class AcceptedGrants:
             StoreError: it cannot be stored.
         """
         while True:
-            await self._read()
+            await self._read_accepted()
             before = self._before or {}
             accepted = tuple(change for change in shown if before.get(change.key) == change.before)
             if not accepted:
                 return ()
-            counted = _with(before, accepted)
-            if await self._keep(counted, [self._record(change, by=by) for change in accepted]):
+            counted = _apply_changes(before, accepted)
+            if await self._store_accepted(counted, [self._record(change, by=by) for change in accepted]):
                 return accepted
 
     async def note(self, accepted: Sequence[GrantChange], *, by: str) -> None:
@@ -166,17 +166,17 @@ class AcceptedGrants:
         """Return whether another process has stored since what is accepted."""
         if self._name is None:
             return False
-        return self._counting(await self._services.store.accepted(self._name)) != self._seen
+        return self._accepted_text(await self._services.store.accepted(self._name)) != self._seen
 
-    def _judged(
+    def _split_changes(
         self, edited: Configuration
     ) -> tuple[tuple[GrantChange, ...], tuple[GrantChange, ...], dict[GrantKey, Grant]]:
         """Return which changes wait, which count, and what is granted then."""
-        before, after = self._before, grants_of(edited, _keyed(self._key))
+        before, after = self._before, grants_of(edited, _keyed_digest(self._key))
         if before is None:
             return (), (), after
         found = changes(before, after, off=self._off)
-        waiting = tuple(change for change in found if waits(change, before, after))
+        waiting = tuple(change for change in found if is_waiting(change, before, after))
         taken = tuple(change for change in found if change not in waiting)
         counted = dict(after)
         for change in waiting:
@@ -185,25 +185,25 @@ class AcceptedGrants:
                 counted[change.key] = change.before
         return waiting, taken, counted
 
-    async def _read(self) -> None:
+    async def _read_accepted(self) -> None:
         """Read what was accepted last, and the key of its digests; both are new where nothing was."""
         if self._name is None:
             self._key = self._key or secrets.token_bytes(32)
             return
         self._text = await self._services.store.accepted(self._name)
-        text = self._seen = self._counting(self._text)
+        text = self._seen = self._accepted_text(self._text)
         if text is None:
             self._before, self._key = None, self._key or secrets.token_bytes(32)
             return
         try:
-            self._before, key = _from_text(text)
+            self._before, key = _grants_from_text(text)
         except ValueError as error:
             own = unreadable(self._name, error)
             hint = "Put a copy of the store back." if text == self._text else own.hint
             raise StoreError(own.message, code=own.code, hint=hint) from error
         self._key = key or await self._services.store.digest_key()
 
-    def _counting(self, stored: str | None) -> str | None:
+    def _accepted_text(self, stored: str | None) -> str | None:
         """Return what was accepted last: what the store says, or what this user's state folder says.
 
         The store counts where replicas share it, and it is the one of before: what is in a file may be of anybody.
@@ -224,7 +224,7 @@ class AcceptedGrants:
         except OSError:
             return permissions, None
 
-    def _remember(self) -> None:
+    def _save_accepted(self) -> None:
         """Keep what is accepted outside of the store."""
         if self._name is None:
             return
@@ -242,14 +242,14 @@ class AcceptedGrants:
         every = chain(stored.switches.values(), for_one)
         return frozenset(name for switches in every for name, on in switches.items() if not on)
 
-    async def _keep(self, counted: dict[GrantKey, Grant], records: Sequence[AuditRecord]) -> bool:
-        store, text = self._services.store, _to_text(counted, self._key)
+    async def _store_accepted(self, counted: dict[GrantKey, Grant], records: Sequence[AuditRecord]) -> bool:
+        store, text = self._services.store, _grants_to_text(counted, self._key)
         if self._name is None:
             await store.record(*records)
         elif not await store.accept(self._name, text, expected=self._text, audit=records):
             return False
         self._text, self._seen, self._before = text, text, counted
-        self._remember()
+        self._save_accepted()
         return True
 
     def _record(self, change: GrantChange, *, by: str = "") -> AuditRecord:
@@ -276,12 +276,12 @@ def without_opening(configuration: Configuration) -> tuple[Configuration, tuple[
     if accepted is None or not accepted.grants:
         return counting, changed
     try:
-        before, key = _from_text(accepted.grants)
+        before, key = _grants_from_text(accepted.grants)
     except ValueError as error:
         raise unreadable(name, error) from error
-    digest = _keyed(key)
+    digest = _keyed_digest(key)
     after = grants_of(configuration, digest)
-    waiting = tuple(change for change in changes(before, after) if waits(change, before, after))
+    waiting = tuple(change for change in changes(before, after) if is_waiting(change, before, after))
     restricted = _in_force(configuration, waiting, digest)
     return from_accepted_files(restricted)[0], (*changed, *waiting)
 
@@ -295,7 +295,7 @@ def waiting_problems(waiting: Sequence[GrantChange]) -> list[Problem]:
     ]
 
 
-def _with(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) -> dict[GrantKey, Grant]:
+def _apply_changes(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) -> dict[GrantKey, Grant]:
     """Return what is granted after some changes."""
     counted = dict(granted)
     for change in accepted:
@@ -308,12 +308,12 @@ def _with(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) ->
 def _in_force(edited: Configuration, waiting: Sequence[GrantChange], digest: Digest) -> Configuration:
     if not waiting:
         return edited
-    from pegboard.config.in_force import in_force  # most edits never need it
+    from pegboard.config.in_force import apply_waiting  # most edits never need it
 
-    return in_force(edited, waiting, digest)
+    return apply_waiting(edited, waiting, digest)
 
 
-def _keyed(key: bytes) -> Digest:
+def _keyed_digest(key: bytes) -> Digest:
     keyed = hashlib.blake2b(key=key, digest_size=8)
 
     def digest(text: str) -> str:
@@ -324,12 +324,12 @@ def _keyed(key: bytes) -> Digest:
     return digest
 
 
-def _to_text(grants: dict[GrantKey, Grant], key: bytes) -> str:
+def _grants_to_text(grants: dict[GrantKey, Grant], key: bytes) -> str:
     """Return what is granted with the key of its digests: it says the same in another store."""
     return f'{{"key":"{key.hex()}","grants":{grants_to_text(grants)}}}'
 
 
-def _from_text(text: str) -> tuple[dict[GrantKey, Grant], bytes]:
+def _grants_from_text(text: str) -> tuple[dict[GrantKey, Grant], bytes]:
     """Return what is granted, and the key of its digests; none is that of the store. Raises ``ValueError``."""
     if text.startswith("["):
         return grants_from_text(text), b""

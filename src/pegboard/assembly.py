@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pegboard.accepted_grants import AcceptedGrants, waiting_problems
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
-from pegboard.board.board import Parts
+from pegboard.board.board import BoardAdapters
 from pegboard.board.permissions import require_name
 from pegboard.config.accepted_files import code_folder
 from pegboard.configuration_source import (
     NewestReading,
     from_accepted_files,
-    kept,
+    kept_configuration,
     known_tools,
-    loaded,
+    load_source,
     packages,
-    registered,
+    registered_plugins,
     report,
     runnable,
     source_of,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
     from pegboard.ports.store_copies import StoreCopies
-    from pegboard.server_trials import Finder
+    from pegboard.server_trials import ServerFinderOfBoard
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.plugin_process.source import PluginProcessSource
     from pegboard.stores.urls import StorePlace
@@ -140,16 +140,18 @@ class Pegboard(Board):
         """
         env = os.environ if env is None else env
         source, quickstart = source_of(config, toolkits, loadouts, folder)
-        configuration = (known := kept(source.path, env) if cached and source.is_file else None) or loaded(source, env)
+        configuration = (
+            known := kept_configuration(source.path, env) if cached and source.is_file else None
+        ) or load_source(source, env)
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = env.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         upstreams = cls._servers(masker, fast_path=fast, store=store, folder=folder)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=env)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
-        sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
+        sources = (*own.sources, upstreams, apart, *_local_sources(beside, store=store, idle=idle))
         _keep_refusals(source, upstreams, apart)
-        brought = _brought(configuration, beside) if config is None and not quickstart else None
+        brought = _store_file_for(configuration, beside) if config is None and not quickstart else None
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LazyHooks(source.path.absolute().parent, apart)
@@ -157,7 +159,7 @@ class Pegboard(Board):
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, env
         board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
         board._hooks, board._folder = hooks, folder
-        async with board._running(configuration, hooks, counter, watch=watch):
+        async with board._run_with(configuration, hooks, counter, watch=watch):
             yield board
 
     @classmethod
@@ -221,12 +223,14 @@ class Pegboard(Board):
             finally:
                 portal.call(loop.end)
 
-    async def _take(self, edited: Configuration, *, by: str = "") -> None:
+    async def _take_edit(self, edited: Configuration, *, by: str = "") -> None:
         waited = self.waiting
         taken = await self._grants.take(edited, by=by)
         self._follow_own_files(taken)
         counting, self._accepted = await asyncio.to_thread(from_accepted_files, taken, self._folder)
-        self._waiting_files = await asyncio.to_thread(waiting_files, taken, self._accepted, self._written, self._folder)
+        self._waiting_files = await asyncio.to_thread(
+            waiting_files, taken, self._accepted, self._configuration_as_written, self._folder
+        )
         configuration = runnable(counting)
         self._require_here(configuration)
         self._hooks.look_in(code_folder(self._source.path.absolute().parent, self._accepted))
@@ -259,7 +263,7 @@ class Pegboard(Board):
         return self._env
 
     @cached_property
-    def _reloading(self) -> asyncio.Lock:
+    def _reload_lock(self) -> asyncio.Lock:
         """Return what is held while an edit is taken up, or written."""
         return asyncio.Lock()
 
@@ -274,7 +278,7 @@ class Pegboard(Board):
             env=self._env,
             known=lambda: known_tools(self.world.catalog),
             grants=lambda: self._grants,
-            reloading=self._reloading,
+            reloading=self._reload_lock,
             reload=self._reload,
             services=self.services,
             file_waits=self._file_waits,
@@ -295,7 +299,7 @@ class Pegboard(Board):
         """
         from pegboard.configuration_editing import write_first
 
-        async with self._reloading:
+        async with self._reload_lock:
             if not self.quickstart:
                 raise ConfigError("There is a configuration already.", code="file_exists", hint="Edit that.")
             path = await asyncio.to_thread(write_first, Path.cwd() / "pegboard.yaml", self._source.path)
@@ -306,11 +310,11 @@ class Pegboard(Board):
         return self._source.name
 
     @property
-    def servers_to_add(self) -> Finder:
+    def servers_to_add(self) -> ServerFinderOfBoard:
         """Return what finds and tries servers for operators who add them."""
-        from pegboard.server_trials import Finder
+        from pegboard.server_trials import ServerFinderOfBoard
 
-        return Finder(
+        return ServerFinderOfBoard(
             path=lambda: self._source.path,
             env=self._env,
             opened=trial,
@@ -351,7 +355,7 @@ class Pegboard(Board):
             The problems of the file: warnings where it was taken, errors where it was not. Under ``reload: ask`` what
             waits for a person is among them, each change with the code ``waits``.
         """
-        async with self._reloading:
+        async with self._reload_lock:
             return await self._reload()
 
     async def _reload(self, *, by: str = "", saved: str | None = None) -> list[Problem]:
@@ -361,17 +365,17 @@ class Pegboard(Board):
         """
         if saved is not None and self._accepted is not None:
             named = await asyncio.to_thread(
-                waiting_files, self.configuration, self._accepted, self._written, self._folder
+                waiting_files, self.configuration, self._accepted, self._configuration_as_written, self._folder
             )
             await asyncio.to_thread(self._accepted.accept_saved, self._source.path, saved, named)
-        configuration, problems = self._inspected(self._source)
+        configuration, problems = self._inspect_source(self._source)
         if configuration is None:
             errors = "; ".join(str(p) for p in problems if p.severity == "error")
             log.warning("the edited configuration is refused, the last good one stays: %s", errors)
             self._note_read(problems, in_force=False)
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
-        await self._take(configuration, by=by)
+        await self._take_edit(configuration, by=by)
         return [*problems, *self._waiting_problems()]
 
     @property
@@ -395,7 +399,7 @@ class Pegboard(Board):
         """
         require_name(by)
         shown = self.waiting if shown is None else shown
-        async with self._reloading:
+        async with self._reload_lock:
             files = await self._accept_files([change for change in shown if change.key[0] == FILES], by=by)
             others = await self._grants.accept([change for change in shown if change.key[0] != FILES], by=by)
             await self._reload(by=by if files else "")  # all that an accepted text says was accepted with it
@@ -405,7 +409,7 @@ class Pegboard(Board):
         """Let files that something confined may write count as a person has seen them (A7)."""
         if not shown or self._accepted is None:
             return ()
-        written, problems = await asyncio.to_thread(self._inspected, self._source, as_written=True)
+        written, problems = await asyncio.to_thread(self._inspect_source, self._source, as_written=True)
         if written is None and any(change.key[1] == "text" for change in shown):
             from pegboard.config.inspection import refusal
 
@@ -414,8 +418,8 @@ class Pegboard(Board):
         await self._grants.note(accepted, by=by)
         return accepted
 
-    def _written(self) -> Configuration | None:
-        return self._inspected(self._source, as_written=True)[0]
+    def _configuration_as_written(self) -> Configuration | None:
+        return self._inspect_source(self._source, as_written=True)[0]
 
     def _file_waits(self) -> bool:
         own = self._accepted.key(self._source.path) if self._accepted is not None else ""
@@ -436,12 +440,12 @@ class Pegboard(Board):
         """Return what operators see of the newest reading of the configuration, refused or not."""
         return self._read.state(self._source.name)
 
-    def _inspected(
+    def _inspect_source(
         self, source: ConfigurationSource, *, as_written: bool = False
     ) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""
         return source.inspect(
-            registered=registered(),
+            registered=registered_plugins(),
             packages=packages(),
             env=self._env,
             tools=known_tools(self.world.catalog),
@@ -458,24 +462,24 @@ class Pegboard(Board):
         """Take over what code adds; where it cannot be used nothing changes (T1 to T3)."""
         from pegboard.config.inspection import refusal
 
-        configuration, problems = self._inspected(source)
+        configuration, problems = self._inspect_source(source)
         if configuration is None:
             raise refusal("What code gives", problems)
         report(problem for problem in problems if problem not in self.configuration.problems)
-        counting, self._accepted = from_accepted_files(self._grants.restricted(configuration), self._folder)
+        counting, self._accepted = from_accepted_files(self._grants.restrict_to_accepted(configuration), self._folder)
         self._source, self.configuration = source, runnable(counting)
         self._note_read(problems, in_force=True)
         self._apart.follow(self.configuration.specs.values())
         self._join(self.configuration.world(Catalog()), self.configuration.specs)
 
     @asynccontextmanager
-    async def _running(
+    async def _run_with(
         self, configuration: Configuration, hooks: LazyHooks, counter: OfflineTokenCounter, *, watch: bool
     ) -> AsyncGenerator[None]:
         """Run with a configuration meanwhile, and stop at the end what was started."""
         try:
-            await self._take(configuration)
-            async with self._watched(watch):
+            await self._take_edit(configuration)
+            async with self._watch_edits(watch):
                 yield
         finally:
             await self.aclose()
@@ -483,9 +487,9 @@ class Pegboard(Board):
             counter.rest()
 
     @asynccontextmanager
-    async def _watched(self, watch: bool) -> AsyncGenerator[None]:
+    async def _watch_edits(self, watch: bool) -> AsyncGenerator[None]:
         """Take up edits meanwhile, where that is wanted."""
-        self._seen = self._stamps()
+        self._seen = self._file_stamps()
         watcher = asyncio.create_task(self._watch(), name="watch configuration") if watch else None
         try:
             yield
@@ -505,8 +509,8 @@ class Pegboard(Board):
 
         Where an edit is taken already, this returns once it counts.
         """
-        async with self._reloading:
-            now, accepted = self._stamps(), await self._accepted_elsewhere()
+        async with self._reload_lock:
+            now, accepted = self._file_stamps(), await self._accepted_elsewhere()
             if now != self._seen or accepted:
                 self._seen = now
                 try:
@@ -514,9 +518,9 @@ class Pegboard(Board):
                 except ConfigError as error:
                     log.warning("the edited configuration is refused: %s", error)
 
-    def _stamps(self) -> tuple[tuple[str, int, int], ...]:
-        watched = self._accepted.watched if self._accepted is not None else ()
-        return _stamps((*self.configuration.files, *self.configuration.folders, *watched))
+    def _file_stamps(self) -> tuple[tuple[str, int, int], ...]:
+        watched = self._accepted.watched_files if self._accepted is not None else ()
+        return _stamps_of((*self.configuration.files, *self.configuration.folders, *watched))
 
     async def _accepted_elsewhere(self) -> bool:
         """Return whether another process has accepted something of what waits."""
@@ -537,8 +541,8 @@ def _parts(
     own: Adapters,
     hooks: LazyHooks | None = None,
     meaning: Embedding | None = None,
-) -> Parts:
-    return Parts(
+) -> BoardAdapters:
+    return BoardAdapters(
         store=store,
         sources=sources,
         ranker=own.ranker or ToolRanker(meaning or Embedding()),
@@ -567,9 +571,9 @@ class _FocusRules:
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
-        from pegboard.config.schema.expressions import matches
+        from pegboard.config.schema.expressions import pattern_matches
 
-        return matches(pattern, message)
+        return pattern_matches(pattern, message)
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
@@ -577,7 +581,7 @@ class _FocusRules:
             return await self._hooks.ask(hook, message, list(tools))
 
 
-def _stamps(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
+def _stamps_of(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
     found: list[tuple[str, int, int]] = []
     for path in paths:
         try:
@@ -589,7 +593,7 @@ def _stamps(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
 
 
 def _store(configuration: Configuration, *, quickstart: bool) -> Store:
-    kind, path = _place(configuration, quickstart=quickstart)
+    kind, path = _store_place(configuration, quickstart=quickstart)
     if kind == "postgresql":
         from pegboard.stores.grace import with_grace
         from pegboard.stores.sql import PostgresStore
@@ -620,7 +624,7 @@ def read_configuration(config: str | Path | None, env: Mapping[str, str] | None 
     Raises ``ConfigError`` where it cannot be used.
     """
     source, quickstart = source_of(config, (), ())
-    return ReadConfiguration(loaded(source, os.environ if env is None else env), source.name, quickstart)
+    return ReadConfiguration(load_source(source, os.environ if env is None else env), source.name, quickstart)
 
 
 def store_copies(read: ReadConfiguration) -> StoreCopies:
@@ -628,7 +632,7 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
 
     Raises ``StoreError`` with the code ``store_in_memory`` where that ends with the process.
     """
-    kind, path = _place(read.configuration, quickstart=read.quickstart)
+    kind, path = _store_place(read.configuration, quickstart=read.quickstart)
     if kind == "postgresql":
         from pegboard.stores.sql.postgres_copies import PostgresCopies
 
@@ -644,28 +648,28 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
     return SqliteCopies(path)
 
 
-def in_memory(configuration: Configuration) -> bool:
+def is_store_in_memory(configuration: Configuration) -> bool:
     """Return whether the store of a configuration ends with the process."""
-    return _place(configuration)[0] == "memory"
+    return _store_place(configuration)[0] == "memory"
 
 
 def keeps_something(configuration: Configuration) -> bool:
     """Return whether the store of a configuration is there already: a database of a server, or a file that exists."""
-    kind, path = _place(configuration)
+    kind, path = _store_place(configuration)
     return kind == "postgresql" or (path is not None and path.is_file())
 
 
 def _file_of(configuration: Configuration, *, quickstart: bool = False) -> Path | None:
     """Return the file of the store; None where it is none."""
-    return _place(configuration, quickstart=quickstart)[1]
+    return _store_place(configuration, quickstart=quickstart)[1]
 
 
-def _brought(configuration: Configuration, file: Path | None) -> Path | None:
+def _store_file_for(configuration: Configuration, file: Path | None) -> Path | None:
     """Return the file of a store that is there already, where it may have come with a configuration that was found."""
     return file if file is not None and file != store_of(configuration.path) and file.exists() else None
 
 
-def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePlace:
+def _store_place(configuration: Configuration, *, quickstart: bool = False) -> StorePlace:
     from pegboard.stores.urls import parse_store_url
 
     if quickstart:
@@ -708,6 +712,6 @@ def processes_of(configuration: Configuration, masker: Masker, env: Mapping[str,
     return source
 
 
-def _here(beside: Path | None, *, store: Store, idle: float | None) -> tuple[Source, ...]:
+def _local_sources(beside: Path | None, *, store: Store, idle: float | None) -> tuple[Source, ...]:
     """Return the sources of plugins of this process; toolkits that need a database have it beside the store."""
     return local_sources(beside and beside.with_name(f"{beside.stem}-agno.db"), store=store, idle=idle)

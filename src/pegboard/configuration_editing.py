@@ -14,12 +14,12 @@ from pegboard.config.acceptance import accept_text, texts_of
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
-from pegboard.config.documents.written import as_json, in_lines
+from pegboard.config.documents.written import as_json, yaml_in_lines
 from pegboard.config.file_differences import difference
 from pegboard.config.saving import create_whole, read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key
-from pegboard.configuration_source import packages, registered
+from pegboard.configuration_source import packages, registered_plugins
 from pegboard.core.access.grants import FILES
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.masking import Masker
@@ -110,7 +110,7 @@ class EditableFile:
         root = servers_root(value, json_file=is_json(self.file)) if is_mapping(value) else None
         return root or ("servers",)
 
-    def edited(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
+    def edit_text(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
         """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
         for change in changes:
             if change.remove:
@@ -123,7 +123,7 @@ class EditableFile:
         """Return the lines of a text which says this alone."""
         if is_json(self.file):
             return as_json(value, unit="  ", lead="", newline="\n").split("\n")
-        return in_lines(value, 0) or []
+        return yaml_in_lines(value, 0) or []
 
     def secrets(self, text: str) -> frozenset[str]:
         """Return what is never shown of a text."""
@@ -133,14 +133,14 @@ class EditableFile:
         """Return the JSON Schema of a configuration."""
         return _schema()
 
-    async def judged(self, text: str) -> EditJudgement:
+    async def judge_text(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
-        configuration, problems = await asyncio.to_thread(self._inspected, text)
+        configuration, problems = await asyncio.to_thread(self._inspect_text, text)
         masker = Masker(self.services.masker.values | await asyncio.to_thread(self.secrets, text))
-        there, before = await asyncio.to_thread(self._inspected, None)
+        there, before = await asyncio.to_thread(self._inspect_text, None)
         known = {(problem.code, problem.message) for problem in before}
         added = [problem for problem in problems if (problem.code, problem.message) not in known]
-        shown = partial(self._shown, text=text, masker=masker)
+        shown = partial(self._shown_problems, text=text, masker=masker)
         if configuration is None:
             return EditJudgement(problems=shown(problems), added=shown(added))
         made = await self.grants().would_change(there) if there is not None else ()
@@ -159,7 +159,7 @@ class EditableFile:
 
     def _world(self, configuration: Configuration) -> World:
         """Return what a configuration would be, with the catalog as far as it is known; of many tools it takes long."""
-        return configuration.world(self.services.loader.supposing(configuration.specs))
+        return configuration.world(self.services.loader.supposed_catalog(configuration.specs))
 
     async def reference_for(self, name: str, value: str) -> str:
         """Return the reference under which a secret would be kept; its name is free, or has this value already."""
@@ -195,16 +195,16 @@ class EditableFile:
             await recorder.note(recorder.entry(key, 0, "edit", self.file, decision, reason=reason, by=by))
         return digest
 
-    def _inspected(self, text: str | None) -> tuple[Configuration | None, list[Problem]]:
+    def _inspect_text(self, text: str | None) -> tuple[Configuration | None, list[Problem]]:
         return self.source().inspect(
-            registered=registered(), packages=packages(), env=self.env, tools=self.known(), text=text
+            registered=registered_plugins(), packages=packages(), env=self.env, tools=self.known(), text=text
         )
 
-    def _shown(self, problems: Sequence[Problem], *, text: str, masker: Masker) -> tuple[ShownProblem, ...]:
-        def written(file: str) -> str | None:
+    def _shown_problems(self, problems: Sequence[Problem], *, text: str, masker: Masker) -> tuple[ShownProblem, ...]:
+        def text_as_written(file: str) -> str | None:
             return text if file == self.file else self.source().written(file, self.env)
 
-        return shown_problems(problems, masker, written, every_key())
+        return shown_problems(problems, masker, text_as_written, every_key())
 
     def _require_file(self) -> None:
         if not self.exists:

@@ -18,7 +18,7 @@ from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pegboard.config.accepted_files import AcceptedFiles
-    from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
+    from pegboard.config.additions import GivenLoadout, GivenParts, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.catalog import Catalog
@@ -80,17 +80,17 @@ class ConfigurationSource:
 
     def written(self, file: str, env: Mapping[str, str]) -> str | None:
         """Return the text of a file that it is read from, by its name in messages; None where that is no such file."""
-        from pegboard.config.accepted_files import counting
+        from pegboard.config.accepted_files import accepted_path
         from pegboard.config.documents.document import UnreadableError, display_path, read_text
-        from pegboard.config.reading import Reading
+        from pegboard.config.reading import ConfigurationReading
 
-        folders = set(Reading(path=self.path, env=env).folders())
+        folders = set(ConfigurationReading(path=self.path, env=env).folders())
         path = self.path if file == display_path(self.path) else Path(file).absolute()
         of_loadouts = path.parent in folders and path.suffix in (".yaml", ".yml")
         if self.value is not None or not (path == self.path or of_loadouts) or not path.is_file():
             return None
         try:
-            return read_text(counting(self.path, path), file=file)
+            return read_text(accepted_path(self.path, path), file=file)
         except UnreadableError:
             return None
 
@@ -98,7 +98,7 @@ class ConfigurationSource:
         self,
         *,
         registered: Mapping[str, RegisteredSpec],
-        packages: Sequence[Addition],
+        packages: Sequence[GivenParts],
         env: Mapping[str, str],
         tools: Mapping[str, Collection[str]] = EMPTY,
         text: str | None = None,
@@ -108,10 +108,10 @@ class ConfigurationSource:
 
         ``as_written``: what waits of files that something confined may write counts, too.
         """
-        from pegboard.config.additions import Addition
+        from pegboard.config.additions import GivenParts
         from pegboard.config.inspection import inspect
 
-        code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
+        code = GivenParts(toolkits=self.toolkits, loadouts=self.loadouts)
         additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
         return inspect(
             self.path,
@@ -165,27 +165,27 @@ def _name(loadout: GivenLoadout) -> str:
     return loadout.name if isinstance(loadout, Loadout) else str(loadout.get("name", ""))
 
 
-def registered() -> Mapping[str, RegisteredSpec]:
+def registered_plugins() -> Mapping[str, RegisteredSpec]:
     """Return the plugins that are known by name; those of installed packages come first."""
-    from pegboard.sources.packages import installed
-    from pegboard.sources.registry import registered as built_in
+    from pegboard.sources.packages import installed_plugins
+    from pegboard.sources.registry import registered_plugins as built_in
 
-    return {**built_in(), **installed()}
+    return {**built_in(), **installed_plugins()}
 
 
-def packages() -> tuple[Addition, ...]:
+def packages() -> tuple[GivenParts, ...]:
     """Return the toolkits and loadouts that installed packages bring (T11)."""
-    from pegboard.config.additions import Addition
-    from pegboard.sources.packages import packaged
+    from pegboard.config.additions import GivenParts
+    from pegboard.sources.packages import packaged_toolkits
 
     return tuple(
-        Addition(
+        GivenParts(
             origin=f"package {found.package}",
             toolkits=cast("tuple[GivenToolkit, ...]", found.toolkits),
             loadouts=cast("tuple[GivenLoadout, ...]", found.loadouts),
             packaged=True,
         )
-        for found in packaged()
+        for found in packaged_toolkits()
     )
 
 
@@ -205,7 +205,7 @@ def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, b
 
     if path is not None:
         return Path(path), False
-    found = _found(folder or Path.cwd())
+    found = _configuration_in(folder or Path.cwd())
     if found is None:
         own = users()
         return (QUICKSTART, True) if own is None else (own, False)
@@ -213,7 +213,7 @@ def choose(path: str | Path | None, folder: Path | None = None) -> tuple[Path, b
     return found, False
 
 
-def _found(folder: Path) -> Path | None:
+def _configuration_in(folder: Path) -> Path | None:
     """Return the configuration of a folder: also one that something confined has removed, of which a copy counts."""
     from pegboard.config.accepted_files import accepted_files
     from pegboard.config.location import NAME
@@ -231,20 +231,20 @@ def keep(path: Path, env: Mapping[str, str] | None = None) -> bool:
     """
     from pegboard.config.cache.writer import write
 
-    return write(path, os.environ if env is None else env, _compiled)
+    return write(path, os.environ if env is None else env, _compile_source)
 
 
-def kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
+def kept_configuration(path: Path, env: Mapping[str, str]) -> Configuration | None:
     """Return the configuration that an earlier start kept, or None where something of it has changed."""
-    from pegboard.config.cache.reader import read
+    from pegboard.config.cache.reader import read_cached
 
-    return read(path, env)
+    return read_cached(path, env)
 
 
-def _compiled(path: Path, env: Mapping[str, str]) -> Configuration:
+def _compile_source(path: Path, env: Mapping[str, str]) -> Configuration:
     from pegboard.config.inspection import load
 
-    return load(path, registered=registered(), env=env, additions=packages())
+    return load(path, registered=registered_plugins(), env=env, additions=packages())
 
 
 def source_of(
@@ -263,11 +263,11 @@ def source_of(
     return source, quickstart
 
 
-def loaded(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration:
+def load_source(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration:
     """Return what a source says; raises ``ConfigError`` with all of its problems."""
     from pegboard.config.inspection import refusal
 
-    configuration, problems = source.inspect(registered=registered(), packages=packages(), env=env)
+    configuration, problems = source.inspect(registered=registered_plugins(), packages=packages(), env=env)
     if configuration is None:
         raise refusal(source.name, problems)
     report(problems)
@@ -290,12 +290,12 @@ def from_accepted_files(
     known = accepted_files(path_of(configuration))
     if not confined and known is None:
         return configuration, None
-    from pegboard.config.counted_files import bind, from_copies, release
+    from pegboard.config.counted_files import bind, release, with_accepted_code
 
     if known is not None and release(configuration, known):
         return configuration, None
     accepted = bind(configuration, start)
-    return from_copies(configuration, accepted, start), accepted
+    return with_accepted_code(configuration, accepted, start), accepted
 
 
 def waiting_files(
@@ -325,11 +325,11 @@ _NAMED: Final = 5
 
 def runnable(configuration: Configuration) -> Configuration:
     """Return a configuration whose servers are unavailable where the extra that they need is missing; log it (P6)."""
-    from pegboard.mcp_extra import lacking
+    from pegboard.mcp_extra import missing_requirements
     from pegboard.support.installed import install_hint
 
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
-    if not servers or not (missing := lacking()):
+    if not servers or not (missing := missing_requirements()):
         return configuration
     install = install_hint(extra="mcp")
     log.warning("servers need the extra mcp: %s. Everything else works. %s", missing, install)

@@ -62,7 +62,9 @@ class ConfinedServers:
         return [*self.sandboxed, *(() if self.not_here else self.names)]
 
 
-def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tuple[str, ...] = ()) -> ConfinedServers:
+def confine_servers(
+    servers: Mapping[str, Any], configuration: Path, *, sandboxed: tuple[str, ...] = ()
+) -> ConfinedServers:
     """Return servers with `confine` for those that are fetched when they start and say nothing of it.
 
     One that is given all of the disk is left as it is: no confinement grants that.
@@ -74,7 +76,7 @@ def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tupl
     """
     folder = configuration.absolute().parent
     found = {name: said for name, entry in servers.items() if (said := _confine(name, entry, folder)) is not None}
-    reason = _not_here() if found else ""
+    reason = _why_not_confined() if found else ""
     written = {
         name: {**entry, "confine": found[name]} if name in found and not reason else entry
         for name, entry in servers.items()
@@ -85,10 +87,10 @@ def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tupl
 
 def confinable(file: ServerFile) -> ServerFile:
     """Return a client's file that leaves with the client what this system cannot confine as its sandbox does."""
-    return replace(file, unconfinable=_not_here(network=()) if file.sandboxed() else "")
+    return replace(file, unconfinable=_why_not_confined(network=()) if file.sandboxed_servers() else "")
 
 
-def _not_here(network: tuple[int, ...] | None = None) -> str:
+def _why_not_confined(network: tuple[int, ...] | None = None) -> str:
     """Return why nothing is confined that the file does not say: what this system has not, or nobody has tried."""
     from pegboard.sources.confinement import available
 
@@ -110,7 +112,7 @@ def _confine(name: str, entry: Any, folder: Path) -> Any:
         return None
     given = Expansion(env=os.environ).value(entry)
     args = [each for each in _list(given.get("args")) if isinstance(each, str)]
-    env = {key: value for key, value in _mapping(given.get("env")).items() if isinstance(value, str)}
+    env = {key: value for key, value in _as_mapping(given.get("env")).items() if isinstance(value, str)}
     cwd = entry.get("cwd") if isinstance(entry.get("cwd"), str) else None
     of_user = cwd is None and user_folders.is_of_user(folder)
     own = user_folders.data_of_plugin(name, folder) if of_user else folder / Path(given.get("cwd") or ".").expanduser()
@@ -143,5 +145,5 @@ def _list(value: Any) -> list[Any]:
     return list(value) if is_list(value) else []
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if is_mapping(value) else EMPTY

@@ -9,7 +9,7 @@ from pegboard.errors import ConfigError
 from pegboard.sources.references.keyring_values import store as put_into_keyring
 from pegboard.sources.references.keyring_values import usable, value_of
 from pegboard.sources.references.stored_names import note_stored
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 from pegboard.system_keyring import KeyringError
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ async def reference_for(store: Store, name: str, value: str) -> Reference:
         ConfigError: there is a keyring that cannot be asked.
         StoreError: the store cannot be read.
     """
-    in_keyring, number = await in_thread(usable), 1
+    in_keyring, number = await run_in_thread(usable), 1
     while True:
         target = name if number == 1 else f"{name}_{number}"
         one = Reference(scheme="keyring" if in_keyring else "secret", target=target)
-        if await _kept(store, one) in (None, value):
+        if await _kept_value(store, one) in (None, value):
             return one
         number += 1
 
@@ -38,21 +38,21 @@ async def keep(store: Store, one: Reference, value: str) -> None:
         await store.seal("secret", one.target, value, expected=None)
         return
     try:
-        await in_thread(put_into_keyring, one.target, value)
+        await run_in_thread(put_into_keyring, one.target, value)
         note_stored(one.target)
     except KeyringError as error:
-        raise _refused(one, error) from None
+        raise _keyring_error(one, error) from None
 
 
-async def _kept(store: Store, one: Reference) -> str | None:
+async def _kept_value(store: Store, one: Reference) -> str | None:
     if one.scheme == "secret":
         known = await store.sealed("secret", one.target)
         return None if known is None else known.text or ""
     try:
-        return await in_thread(value_of, one.target)
+        return await run_in_thread(value_of, one.target)
     except KeyringError as error:
-        raise _refused(one, error) from None
+        raise _keyring_error(one, error) from None
 
 
-def _refused(one: Reference, error: KeyringError) -> ConfigError:
+def _keyring_error(one: Reference, error: KeyringError) -> ConfigError:
     return ConfigError(f"'{one.target}' is not kept: {error.message}.", code="keyring_failed", hint=error.hint)

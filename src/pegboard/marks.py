@@ -121,11 +121,11 @@ def tool(function: Any = None, /, **fields: Any) -> Any:
     """
     mark = Mark(**fields)
 
-    def put(target: F) -> F:
+    def put_mark(target: F) -> F:
         setattr(target, ATTRIBUTE, mark)
         return target
 
-    return put if function is None else put(function)
+    return put_mark if function is None else put_mark(function)
 
 
 def mark_of(function: object) -> Mark:

@@ -19,7 +19,7 @@ AT_LEAST, BELOW = (2, 3), (3,)
 """The versions of mcp that fit: frameworks bring others, too."""
 
 
-def lacking() -> str:
+def missing_requirements() -> str:
     """Return what of the extra is not installed, or not in a version that fits; empty where all of it is.
 
     >>> lacking()
@@ -35,16 +35,16 @@ def lacking() -> str:
     found = next((name for name in beside if name.startswith("mcp-") and name.endswith(".dist-info")), "")
     version = found.removeprefix("mcp-").removesuffix(".dist-info")
     if version and not AT_LEAST <= tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < BELOW:
-        return f"mcp {version} is installed, not {_dotted(AT_LEAST)} or newer below {_dotted(BELOW)}"
+        return f"mcp {version} is installed, not {_dotted_version(AT_LEAST)} or newer below {_dotted_version(BELOW)}"
     return ""
 
 
 def require(what: str) -> None:
     """Raise ``PegboardError`` where something is asked for that needs the extra, and it is missing."""
-    if missing := lacking():
+    if missing := missing_requirements():
         message = f"{what} needs the extra mcp: {missing}."
         raise PegboardError(message, code="mcp_missing", hint=install_hint(extra="mcp"))
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _dotted_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

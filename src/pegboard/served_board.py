@@ -40,7 +40,7 @@ class ServedBoard:
             self._console = self._notifier.console = ServedConsole(board, self._notifier.faults)
         self._stale = not board.from_cache
         self._unsubscribe = [
-            board.on("configuration_changed", self._reloaded),
+            board.on("configuration_changed", self._note_reload),
             board.on("approval_asked", noting_approvals(note_call or note, console=has_console)),
             board.on("catalog_changed", noting_logins(board, note)),
         ]
@@ -49,10 +49,10 @@ class ServedBoard:
         """Send messages to operators from now on, where the configuration says to whom."""
         self._notifier.follow()
 
-    def listening(self, url: str) -> None:
+    def note_address(self, url: str) -> None:
         """Note that clients can come at this address."""
         if self._console is not None:
-            self._note(self._console.began(url))
+            self._note(self._console.announce_console(url))
         self.follow_hooks()
 
     def mounts(self) -> list[Mount]:
@@ -75,20 +75,20 @@ class ServedBoard:
         failures = dict.fromkeys(one["failure"] for one in shared if one["failure"])
         for text in (*board.services.pins.waiting_texts(), *failures):
             yield f"pegboard: {text}"
-        yield from (_wanted_login(name) for name in _wanting_login(board))
+        yield from (_wanted_login_text(name) for name in _wanting_login(board))
 
-    def settled(self) -> None:
+    def note_settled(self) -> None:
         """Note that all which calls need is imported."""
         _collect_rarely()
-        self._keep()
+        self._keep_configuration()
 
-    def _reloaded(self, _: object) -> None:
+    def _note_reload(self, _: object) -> None:
         but = ", without what waits for a person" if self.board.waiting else ""
         self._note(f"pegboard: the edited {self.board.configuration.path.name} is in use now{but}.")
         self._stale = True
-        self._keep()
+        self._keep_configuration()
 
-    def _keep(self) -> None:
+    def _keep_configuration(self) -> None:
         """Keep the configuration for the next start, beside what is served, where it is not the one that is kept."""
         from pegboard.configuration_source import keep
 
@@ -100,11 +100,11 @@ class ServedBoard:
     async def aclose(self) -> None:
         """End."""
         if self._console is not None:
-            self._console.ended()
+            self._console.remove_from_list()
         for end in self._unsubscribe:
             end()
         await self._notifier.aclose()
-        self._keep()
+        self._keep_configuration()
 
 
 def noting_approvals(write: Note, *, console: bool) -> Callable[[Mapping[str, Any]], None]:
@@ -126,7 +126,7 @@ def noting_logins(board: Pegboard, write: Note) -> Callable[[object], None]:
         for name in _wanting_login(board):
             if name not in said:
                 said.add(name)
-                write(_wanted_login(name))
+                write(_wanted_login_text(name))
 
     return note
 
@@ -135,7 +135,7 @@ def _wanting_login(board: Pegboard) -> list[str]:
     return [name for name, plugin in board.world.catalog.plugins.items() if plugin.needs_login]
 
 
-def _wanted_login(name: str) -> str:
+def _wanted_login_text(name: str) -> str:
     return f"pegboard: server {name!r} wants a login: `pegboard login {shlex.quote(name)}`."
 
 

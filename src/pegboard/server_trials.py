@@ -10,10 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.config.clients.pasted import ReadServer, ReadServers, installed, pasted, read_servers, with_references
+from pegboard.config.clients.pasted import (
+    ReadServer,
+    ReadServers,
+    installed_client_files,
+    read_pasted,
+    read_servers,
+    with_references,
+)
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
-from pegboard.confined_servers import confined
+from pegboard.confined_servers import confine_servers
 from pegboard.core.access.descriptions import OtherNames, read_definition
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
@@ -39,7 +46,7 @@ MOST: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finder:
+class ServerFinderOfBoard:
     """What finds and tries servers for the configuration that a board has open.
 
     ``opened`` opens a board over sources that writes nothing, ``own_paths`` are kept from what is confined, ``others``
@@ -54,39 +61,39 @@ class Finder:
     masker: Callable[[], Masker]
     start: float = START
 
-    async def pasted(self, text: str) -> FoundServers:
+    async def read_pasted(self, text: str) -> FoundServers:
         """Return the servers of a text; raises ``ConfigError`` where it has none that can be read."""
-        return await asyncio.to_thread(lambda: self._found(pasted(text, self._machine)))
+        return await asyncio.to_thread(lambda: self._found_servers(read_pasted(text, self._machine)))
 
     async def installed(self) -> tuple[FoundServers, ...]:
         """Return the servers of this machine's clients."""
-        return await asyncio.to_thread(self._installed)
+        return await asyncio.to_thread(self._installed_servers)
 
-    async def written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
+    async def read_written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
         """Return a server that somebody has written by hand."""
         plain, variables = with_references(name, entry)
         server = ReadServer(name=name, entry=plain, variables=variables)
-        return self._found(ReadServers(title="", file="", servers=(server,)))
+        return self._found_servers(ReadServers(title="", file="", servers=(server,)))
 
-    def has(self, variable: str) -> bool:
+    def has_variable(self, variable: str) -> bool:
         """Return whether the environment has a variable."""
         return bool(self.env.get(variable))
 
-    async def tried(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> ServerTrial:
+    async def try_server(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> ServerTrial:
         """Start a server as it would be started, with these variables beside the environment, and stop it."""
         began = time.monotonic()
 
-        def failed(message: str) -> ServerTrial:
+        def failed_trial(message: str) -> ServerTrial:
             return ServerTrial(name=name, ok=False, message=message, seconds=time.monotonic() - began)
 
         try:
             require("a trial of a server")
             spec, masker = await asyncio.to_thread(self._spec, name, entry, variables)
-            tools = await self._asked(spec, masker)
+            tools = await self._list_tools(spec, masker)
         except TimeoutError:
-            return failed(f"It did not answer within {self.start:g} s, and was stopped.")
+            return failed_trial(f"It did not answer within {self.start:g} s, and was stopped.")
         except PegboardError as error:
-            return failed(str(error))
+            return failed_trial(str(error))
         return ServerTrial(
             name=name,
             ok=True,
@@ -100,18 +107,18 @@ class Finder:
     def _machine(self) -> Machine:
         return Machine(folder=self.path().absolute().parent, env=self.env)
 
-    def _installed(self) -> tuple[FoundServers, ...]:
+    def _installed_servers(self) -> tuple[FoundServers, ...]:
         found: list[FoundServers] = []
         own = self.path().absolute()
-        for file in installed(self._machine):
+        for file in installed_client_files(self._machine):
             if file.spot.path.expanduser().absolute() != own:
                 with suppress(ConfigError):
-                    found.append(self._found(read_servers(file, self._machine)))
+                    found.append(self._found_servers(read_servers(file, self._machine)))
         return tuple(found)
 
-    def _found(self, read: ReadServers) -> FoundServers:
+    def _found_servers(self, read: ReadServers) -> FoundServers:
         entries = {server.name: server.entry for server in read.servers}
-        held = confined(entries, self.path())
+        held = confine_servers(entries, self.path())
         return FoundServers(
             title=read.title,
             file=read.file,
@@ -144,7 +151,7 @@ class Finder:
         known = self.masker().values | configuration.secrets
         return replace(spec, timeout=min(spec.timeout, self.start)), Masker(known.union(variables.values()))
 
-    async def _asked(self, spec: ServerSpec, masker: Masker) -> tuple[TriedTool, ...]:
+    async def _list_tools(self, spec: ServerSpec, masker: Masker) -> tuple[TriedTool, ...]:
         """Return the tools of a server that is started for that alone; raises ``ConfigError`` where it has none."""
         from pegboard.sources.mcp import McpSource
         from pegboard.stores.sql import MemoryStore
@@ -170,14 +177,14 @@ class Finder:
             others = {server: names for server, names in self.others().items() if server != spec.name}
             own = [spec.name, *(tool.name for tool in plugin.tools)]
             names = OtherNames.of(others, own=own)
-            return tuple(_tried(tool, names, board) for tool in plugin.tools)
+            return tuple(_tried_tool(tool, names, board) for tool in plugin.tools)
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP):
                     await board.aclose()
 
 
-def _tried(tool: Tool, others: OtherNames, board: Board) -> TriedTool:
+def _tried_tool(tool: Tool, others: OtherNames, board: Board) -> TriedTool:
     said = (f"{found.text}: {found.excerpt}" for found in read_definition(tool, others=others))
     return TriedTool(
         name=tool.name,

@@ -26,12 +26,12 @@ class KeyringError(PegboardError):
         self.absent = absent
 
 
-def installed() -> bool:
+def is_keyring_installed() -> bool:
     """Return whether the package is there."""
     return find_spec("keyring") is not None
 
 
-def asked(work: Callable[[Any], T], *, elsewhere: str = "") -> T:
+def ask_keyring(work: Callable[[Any], T], *, elsewhere: str = "") -> T:
     """Return what the keyring answers; no text of its own is repeated, which may have the value in it.
 
     Args:

@@ -48,13 +48,13 @@ class OfflineTokenCounter:
     def count(self, text: str) -> int:
         """Return how many tokens the text takes; a run of 400 characters without a break is counted in parts."""
         if self._known is None:
-            self._known = _read(self._memory)
+            self._known = _read_counts(self._memory)
         key = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            found = self._known[key] = len(self._encoder()(_countable(text)))
+            found = self._known[key] = len(self._encoder()(_countable_text(text)))
             self._fresh = True
         return found
 
@@ -63,7 +63,7 @@ class OfflineTokenCounter:
         if self._vocabulary is None:
             self._vocabulary = await asyncio.to_thread(vocabulary)
         encode = self._encoder()
-        return await asyncio.to_thread(lambda: [len(encode(_countable(text))) for text in texts])
+        return await asyncio.to_thread(lambda: [len(encode(_countable_text(text))) for text in texts])
 
     def _encoder(self) -> Callable[[str], list[int]]:
         if self._vocabulary is None:
@@ -90,9 +90,9 @@ class OfflineTokenCounter:
             _write(self._memory, self._known or {})
 
 
-def _countable(text: str) -> str:
+def _countable_text(text: str) -> str:
     whole = text.encode(errors="replace").decode()  # half a character has no bytes
-    return _RUN.sub(_parted, whole) if len(whole) > LONGEST_RUN else whole
+    return _RUN.sub(_split_run, whole) if len(whole) > LONGEST_RUN else whole
 
 
 def vocabulary() -> Any:
@@ -110,7 +110,7 @@ def default_memory() -> Path:
     return user_folders.cache() / f"tokens-{ENCODING}.json"
 
 
-def _read(path: Path | None) -> dict[str, int]:
+def _read_counts(path: Path | None) -> dict[str, int]:
     """Return the counts in a file; one that is missing or damaged has none."""
     if path is None:
         return {}
@@ -140,5 +140,5 @@ def _write(path: Path, counts: dict[str, int]) -> None:
             raise
 
 
-def _parted(run: re.Match[str]) -> str:
+def _split_run(run: re.Match[str]) -> str:
     return f"{run[0]}." if run[0].isspace() else f"{run[0]}\n"

@@ -420,12 +420,12 @@ def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go(
     conversations = Conversations()
     keys = [SessionKey(principal="ada", agent="a", session=str(number)) for number in range(MOST_CONVERSATIONS)]
     for key in keys:
-        conversations.of(key).add_message(f"message of {key.session}", 1)
-    assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
-    conversations.of(SessionKey(principal="ada", agent="a", session="one more"))
-    assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
-    assert conversations.of(keys[2]).messages_before([]) == ("message of 2",)
-    assert conversations.of(keys[1]).messages_before([]) == ()
+        conversations.conversation_of(key).add_message(f"message of {key.session}", 1)
+    assert conversations.conversation_of(keys[0]).messages_before([]) == ("message of 0",)
+    conversations.conversation_of(SessionKey(principal="ada", agent="a", session="one more"))
+    assert conversations.conversation_of(keys[0]).messages_before([]) == ("message of 0",)
+    assert conversations.conversation_of(keys[2]).messages_before([]) == ("message of 2",)
+    assert conversations.conversation_of(keys[1]).messages_before([]) == ()
 
 
 def test_a_conversation_stays_small() -> None:

@@ -20,10 +20,12 @@ def test_the_entries_of_a_folder_are_known_once_nothing_came_lately(tmp_path: Pa
     (tmp_path / "Notes.txt").write_text("")
     (tmp_path / "to_nothing").symlink_to("nowhere")
     names = FolderNames()
-    assert names.of(str(tmp_path)) is None, "what changed just now may change again and look the same"
+    assert names.entries_of(str(tmp_path)) is None, "what changed just now may change again and look the same"
     quiet(tmp_path)
     for _ in range(2):  # read, then as it is kept
-        assert names.of(str(tmp_path)) == {"notes.txt", "to_nothing"}, "no file system tells more spellings apart"
+        assert names.entries_of(str(tmp_path)) == {"notes.txt", "to_nothing"}, (
+            "no file system tells more spellings apart"
+        )
 
 
 def test_what_comes_after_the_folder_was_read_is_seen(tmp_path: Path) -> None:
@@ -31,11 +33,11 @@ def test_what_comes_after_the_folder_was_read_is_seen(tmp_path: Path) -> None:
     names = FolderNames()
     for number in range(200):
         quiet(tmp_path)
-        known = names.of(str(tmp_path))
+        known = names.entries_of(str(tmp_path))
         (tmp_path / f"link{number}").symlink_to("pegboard.yaml")
         assert known is not None
         assert f"link{number}" not in known
-        assert names.of(str(tmp_path)) is None
+        assert names.entries_of(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("changed", [0, 1], ids=["whole seconds", "finer"])
@@ -44,7 +46,7 @@ def test_a_change_at_the_same_time_as_the_one_before_is_not_missed(tmp_path: Pat
     names = FolderNames()
     now = (time.time_ns() // 1_000_000_000) * 1_000_000_000 + changed * 999_999_999
     os.utime(tmp_path, ns=(now, now))
-    assert names.of(str(tmp_path)) is None
+    assert names.entries_of(str(tmp_path)) is None
 
 
 def test_a_folder_with_very_many_entries_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,8 +54,8 @@ def test_a_folder_with_very_many_entries_is_not_kept(tmp_path: Path, monkeypatch
     for number in range(4):
         (tmp_path / str(number)).write_text("")
     quiet(tmp_path)
-    assert FolderNames().of(str(tmp_path)) is None
+    assert FolderNames().entries_of(str(tmp_path)) is None
 
 
 def test_of_a_folder_that_is_gone_nothing_is_known(tmp_path: Path) -> None:
-    assert FolderNames().of(str(tmp_path / "gone")) is None
+    assert FolderNames().entries_of(str(tmp_path / "gone")) is None

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import Pegboard, Session
 from pegboard.config.inspection import inspect, load
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.errors import ConfigError
 from sdk_servers import sdk_command
 
@@ -109,9 +109,9 @@ def test_a_registered_plugin_may_be_marked_as_shared_only(tmp_path: Path) -> Non
     """T10, P5: an agent that works apart cannot have it, and one that the file frees can be had."""
     marked = "plugins: {shell: {shared_only: true}}\nagents: {ada: {tools: [shell], worker_scope: user}}\n"
     with pytest.raises(ConfigError, match="'shell' works only where it is shared"):
-        load(written(tmp_path, marked), registered=registered())
+        load(written(tmp_path, marked), registered=registered_plugins())
     freed = marked.replace("shell", "spotify").replace("true", "false")
-    assert inspect(written(tmp_path, freed), registered=registered())[0] is not None
+    assert inspect(written(tmp_path, freed), registered=registered_plugins())[0] is not None
 
 
 async def test_the_tools_of_a_server_take_policy_needs_and_requirements_too(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.clients import edit
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
-from pegboard.board.switch_actions import carry_out, planned
+from pegboard.board.switch_actions import apply_plan, plan_switch
 
 SLOW = """
 import asyncio
@@ -298,7 +298,7 @@ async def test_one_subject_has_one_stored_switch_however_it_is_spelled(config: P
     async with opened(config) as board:
         await board.ready()
         await board.permissions.set("ada", first, False)
-        supposed = board.services.compiler.supposing("ada", then, True).stored("ada")
+        supposed = board.services.compiler.supposing_switch("ada", then, True).stored("ada")
         await board.permissions.set("ada", then, True)
         assert (await board.services.store.stored_permissions()).switches["ada"] == supposed == {then: True}
         await board.permissions.set("ada", first, None)
@@ -323,8 +323,8 @@ async def test_a_host_switches_what_no_plugin_was_asked_for_yet(config: Path, na
         await board.permissions.set("bob", name, value)
         assert (await board.permissions.show())["bob"] == {name: value}
     async with Pegboard.open(config, env=ENV) as board:
-        plan = await planned(board.services, ["ada", "bob"], name, value)
-        await carry_out(board.services, plan, by="ada")
+        plan = await plan_switch(board.services, ["ada", "bob"], name, value)
+        await apply_plan(board.services, plan, by="ada")
         shown = await board.permissions.show()
         assert shown["ada"] == shown["bob"] == {name: value}
 

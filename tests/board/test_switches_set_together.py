@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, UnknownAgentError, UsageError
-from pegboard.board.switch_actions import carry_out, last_standing, planned, planned_pause, take_back
+from pegboard.board.switch_actions import apply_plan, last_standing, plan_switch, planned_pause, undo_action
 from pegboard.core.access.switches import Pauses
 
 TOOLS = '''
@@ -63,17 +63,17 @@ async def test_taking_back_restores_exactly_what_stood_before(config: Path) -> N
             if chance.random() < 0.3:
                 plan = await planned_pause(services, agents, chance.choice((None, "notes")), on=chance.random() < 0.7)
             else:
-                plan = await planned(services, agents, chance.choice(NAMES), chance.choice((True, False, None)))
-            action = await carry_out(services, plan, by="ada", seen=plan.seen)
+                plan = await plan_switch(services, agents, chance.choice(NAMES), chance.choice((True, False, None)))
+            action = await apply_plan(services, plan, by="ada", seen=plan.digest_seen)
             replaced += len(action.changes) > len({one.agent for one in action.changes})
             if not action.changes:
                 assert await stored(board) == before
                 continue
             assert await stored(board) != before
-            undone = await take_back(services, action.mark, by="bob")
+            undone = await undo_action(services, action.mark, by="bob")
             assert await stored(board) == before
-            again = await take_back(services, undone.mark, by="bob")
-            await take_back(services, again.mark, by="bob")
+            again = await undo_action(services, undone.mark, by="bob")
+            await undo_action(services, again.mark, by="bob")
             assert await stored(board) == before
         assert replaced > 10, "no example removed another spelling"
 
@@ -82,17 +82,17 @@ async def test_what_was_set_since_is_not_taken_back(config: Path) -> None:
     """X4: not even in part; somebody else decided meanwhile."""
     async with Pegboard.open(config) as board:
         services = board.services
-        action = await carry_out(services, await planned(services, AGENTS, "research", False), by="ada")
+        action = await apply_plan(services, await plan_switch(services, AGENTS, "research", False), by="ada")
         await board.permissions.set("cy", "research", True, by="grace")
         between = await stored(board)
         with pytest.raises(UsageError) as caught:
-            await take_back(services, action.mark, by="ada")
+            await undo_action(services, action.mark, by="ada")
         assert (caught.value.code, await stored(board)) == ("switch_changed", between)
         assert await last_standing(services, AGENTS) == {}
         with pytest.raises(UsageError, match="no action 'none'"):
-            await take_back(services, "none", by="ada")
+            await undo_action(services, "none", by="ada")
         with pytest.raises(UsageError, match="no action"):
-            await take_back(services, action.mark, by="ada", agents=["ada", "bob"])
+            await undo_action(services, action.mark, by="ada", agents=["ada", "bob"])
 
 
 async def test_a_pause_outlives_a_restart_and_denies_all_but_touches_no_switch(config: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_pause_outlives_a_restart_and_denies_all_but_touches_no_switch(c
         before = await stored(board)
         services = board.services
         plan = await planned_pause(services, ["bob", "cy"], None, on=True)
-        paused = await carry_out(services, plan, by="ada")
+        paused = await apply_plan(services, plan, by="ada")
     async with Pegboard.open(config) as board:
         for agent in ("bob", "cy"):
             session = await board.session(agent=agent, session_id="s")
@@ -117,7 +117,7 @@ async def test_a_pause_outlives_a_restart_and_denies_all_but_touches_no_switch(c
         other = await board.session(agent="ada", session_id="s")
         assert (await other.call("note_add", {"text": "x"})).status == "ok"
         assert (await board.permissions.show())["bob"] == {"time": True, "note_list": False}
-        await take_back(board.services, paused.mark, by="ada")
+        await undo_action(board.services, paused.mark, by="ada")
         session = await board.session(agent="bob", session_id="s")
         assert (await session.load("research")).status == "ok"
         await session.end_turn()
@@ -133,11 +133,11 @@ async def test_a_paused_plugin_is_denied_while_others_go_on(config: Path) -> Non
         child = await session.child("general")
         assert (await session.call("note_list")).status == "ok"
         plan = await planned_pause(board.services, AGENTS, "notes", on=True)
-        await carry_out(board.services, plan, by="ada")
+        await apply_plan(board.services, plan, by="ada")
         assert (await session.call("note_list")).status == "not_found"
         assert (await child.call("note_list")).status == "not_found"
         assert (await session.load("time")).status == "ok"
-        await carry_out(board.services, await planned_pause(board.services, ["ada"], "notes", on=False), by="ada")
+        await apply_plan(board.services, await planned_pause(board.services, ["ada"], "notes", on=False), by="ada")
         assert (await session.call("note_list")).status == "ok"
         records = await board.services.store.entries(kind="permission")
         assert [(one.agent, one.subject, one.decision) for one in records] == [
@@ -154,15 +154,15 @@ async def test_where_one_of_them_cannot_be_set_none_is(config: Path) -> None:
     async with Pegboard.open(config) as board:
         services = board.services
         with pytest.raises(UnknownAgentError):
-            await planned(services, ["ada", "nobody"], "research", False)
+            await plan_switch(services, ["ada", "nobody"], "research", False)
         with pytest.raises(UsageError, match="is not a toolkit"):
-            await planned(services, AGENTS, "reserach", False)
+            await plan_switch(services, AGENTS, "reserach", False)
         with pytest.raises(UsageError, match="no server or plugin"):
             await planned_pause(services, AGENTS, "nots", on=True)
-        plan = await planned(services, AGENTS, "research", False)
+        plan = await plan_switch(services, AGENTS, "research", False)
         await board.permissions.set("bob", "research", False)
         before = await stored(board)
-        for late in (plan, await planned(services, AGENTS, "research", False)):
+        for late in (plan, await plan_switch(services, AGENTS, "research", False)):
             with pytest.raises(UsageError) as caught:
-                await carry_out(services, late, by="ada", seen=plan.seen)
+                await apply_plan(services, late, by="ada", seen=plan.digest_seen)
             assert (caught.value.code, await stored(board)) == ("switch_changed", before)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_support import Run, misfits
 
-from pegboard.cli.doctor import MOST_APART, installation_json, installation_lines, looked_over
+from pegboard.cli.doctor import MOST_APART, diagnose_installation, installation_json, installation_lines
 from pegboard.ports.replicas import Replica
 from pegboard.ports.store_copies import StoreCheck
 from pegboard.stores.sql import SqliteStore
@@ -124,8 +124,8 @@ def test_g14_clocks_that_differ_by_more_than_five_seconds_are_said(served: Path,
     """G14: of a machine whose clock is off by an hour, too; and then the exit code is 1."""
     copies = Elsewhere(served)
     copies.apart = apart
-    found = asyncio.run(looked_over("pegboard.yaml", copies))
+    found = asyncio.run(diagnose_installation("pegboard.yaml", copies))
     assert any(line.startswith(f"clock          {said}") for line in installation_lines(found))
-    assert found.sound is (abs(apart) < MOST_APART)
+    assert found.is_sound is (abs(apart) < MOST_APART)
     ahead = installation_json(found)["clock_ahead"]
     assert abs(ahead + apart) < 2

@@ -159,7 +159,7 @@ def test_what_a_server_names_is_written_also_where_the_folder_of_the_configurati
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A7: a database that is not there yet gets its folder, in the project and at user level alike."""
-    from pegboard.confined_servers import confined
+    from pegboard.confined_servers import confine_servers
 
     monkeypatch.setenv("HOME", str(folder))
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
@@ -171,7 +171,7 @@ def test_what_a_server_names_is_written_also_where_the_folder_of_the_configurati
         (folder / "pegboard.yaml", "notes-"),
         (folder / "made later" / "pegboard.yaml", "."),
     ):
-        first, *others = confined(servers, configuration).servers["notes"]["confine"]["write"]
+        first, *others = confine_servers(servers, configuration).servers["notes"]["confine"]["write"]
         assert Path(first).name.startswith(own) or first == own
         assert others == [str(folder / "project")]
 

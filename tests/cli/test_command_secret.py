@@ -13,7 +13,7 @@ import pytest
 from command_support import ERROR, Run, misfits, put
 
 from keyring_files import keyring_in
-from pegboard.config.clients.plain_secrets import in_file
+from pegboard.config.clients.plain_secrets import file_reference_in
 from pegboard.support.installed import install_hint, install_line
 from pegboard.support.own_folder import folder_of
 
@@ -301,8 +301,8 @@ def test_init_without_a_person_writes_secrets_into_files_of_their_own(home: Path
     assert ran.json["keyring"] == []
     config = home / ".config/pegboard/pegboard.yaml"
     written = config.read_text()
-    assert f"GITHUB_TOKEN: ${{{in_file(config).format(name='GITHUB_TOKEN')}}}" in written
-    assert f"Bearer ${{{in_file(config).format(name='DOCS_TOKEN')}}}" in written
+    assert f"GITHUB_TOKEN: ${{{file_reference_in(config).format(name='GITHUB_TOKEN')}}}" in written
+    assert f"Bearer ${{{file_reference_in(config).format(name='DOCS_TOKEN')}}}" in written
     assert (VALUE in written, config.stat().st_mode & 0o777) == (False, 0o600)
     assert secret_files(config) == {
         "GITHUB_TOKEN": f"{VALUE}\n", "DOCS_TOKEN": f"{VALUE}-2\n", "GH_TOKEN": "plain-token-1\n"

@@ -501,7 +501,7 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
     file = file_of(CLIENTS["cursor"], Machine(), None)
     edit = installation(file, {"command": "pegboard"}, ())
     path.write_text('{"mcpServers": {}}')
-    with pytest.raises(ConfigError, match="was changed meanwhile") as caught, edit.staged(keep_in=folder / "kept"):
+    with pytest.raises(ConfigError, match="was changed meanwhile") as caught, edit.stage_files(keep_in=folder / "kept"):
         pass
     assert caught.value.code == "file_changed"
     assert path.read_text() == '{"mcpServers": {}}'

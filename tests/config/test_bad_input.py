@@ -11,7 +11,7 @@ from config_support import REGISTERED, Writer
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.documents.yaml_text import resolved
+from pegboard.config.documents.yaml_text import plain_value
 from pegboard.config.inspection import inspect, load
 from pegboard.config.problem_codes import ProblemCode
 from pegboard.config.schema.sections import File, known_keys
@@ -202,6 +202,6 @@ def test_unquoted_text_means_what_pyyaml_reads_in_it(text: str) -> None:
         return
     if isinstance(loaded, list) and len(loaded) == 1 and ":" not in text and "o" not in text:
         expected = loaded[0]
-        if isinstance(expected, float | int | bool | str | None) and resolved(text) == resolved(text):
-            assert resolved(text) == expected
-            assert type(resolved(text)) is type(expected)
+        if isinstance(expected, float | int | bool | str | None) and plain_value(text) == plain_value(text):
+            assert plain_value(text) == expected
+            assert type(plain_value(text)) is type(expected)

@@ -13,7 +13,7 @@ import pytest
 from acceptance import accept_found
 from pegboard import assembly, configuration_source
 from pegboard.config.cache import reader as files
-from pegboard.config.cache.reader import read
+from pegboard.config.cache.reader import read_cached
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.principals.bearer_tokens import OPERATOR
@@ -66,13 +66,13 @@ def path() -> Path:
 
 
 def kept() -> Configuration | None:
-    return read(path(), os.environ)
+    return read_cached(path(), os.environ)
 
 
 def compiled() -> Configuration:
     from pegboard.config.inspection import load
 
-    return load(path(), registered=configuration_source.registered())
+    return load(path(), registered=configuration_source.registered_plugins())
 
 
 def test_what_is_kept_is_what_is_compiled() -> None:
@@ -203,7 +203,7 @@ def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, m
     given = path()
     assert configuration_source.keep(given)
     monkeypatch.chdir(tmp_path)
-    assert read(given, os.environ) is None
+    assert read_cached(given, os.environ) is None
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_number_in_a_variable_is_never_written(value: str, monkeypatch: pytest
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pegboard.json"
     os.mkfifo(pipe)
-    assert read(pipe, os.environ) is None
+    assert read_cached(pipe, os.environ) is None
 
 
 def test_a_broken_configuration_is_not_kept_and_removes_what_was() -> None:

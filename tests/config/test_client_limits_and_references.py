@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from config_support import Writer
 
-from pegboard.config.client_files.server_files import read
+from pegboard.config.client_files.server_files import read_client_file
 from pegboard.config.clients.compiled_servers import CompiledServers, servers_of
 from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
@@ -17,7 +17,7 @@ GLOBAL = "home/.config/Code/User/globalStorage"
 def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -> CompiledServers:
     path = writer.file(text if isinstance(text, str) else json.dumps(text), name)
     here = Machine(folder=writer.folder, home=writer.folder / "home", system="linux", env=env)
-    return servers_of(read(path, here), here)
+    return servers_of(read_client_file(path, here), here)
 
 
 def in_json(limit: Any, key: str = "timeout") -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from config_support import Writer
 
-from pegboard.config.client_files.known import CLIENTS, every_spot, spots
-from pegboard.config.client_files.server_files import PLACEHOLDER, read
+from pegboard.config.client_files.known import CLIENTS, every_spot, spots_of_client
+from pegboard.config.client_files.server_files import PLACEHOLDER, read_client_file
 from pegboard.config.clients.compiled_servers import OFF, CompiledServers, servers_of
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.location import Machine
@@ -25,7 +25,7 @@ def machine(writer: Writer, system: str = "linux", **env: str) -> Machine:
 def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -> CompiledServers:
     path = writer.file(text if isinstance(text, str) else json.dumps(text), name)
     here = machine(writer, **env)
-    return servers_of(read(path, here), here)
+    return servers_of(read_client_file(path, here), here)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -
     ],
 )
 def test_every_client_has_its_places_on_every_system(writer: Writer, system: str, client: str, place: str) -> None:
-    found = [spot.path for spot in spots(CLIENTS[client], machine(writer, system)) if spot.scope == "user"]
+    found = [spot.path for spot in spots_of_client(CLIENTS[client], machine(writer, system)) if spot.scope == "user"]
     assert writer.folder / "home" / place in found
 
 
@@ -93,7 +93,7 @@ def test_the_file_of_every_client_is_known_and_its_servers_are_the_same(
 ) -> None:
     path = writer.file(text if isinstance(text, str) else json.dumps(text), name)
     here = machine(writer)
-    file = read(path, here)
+    file = read_client_file(path, here)
     assert file.spot.client.name == client
     git = servers_of(file, here).specs["git"]
     assert (git.command, git.args) == ("mcp-server-git", ("--repository", "."))
@@ -117,7 +117,7 @@ def test_claude_code_has_those_of_the_user_and_those_of_the_folders_own_project(
     }
     path = writer.file(json.dumps(text), ".claude.json")
     below = Machine(folder=writer.folder / "deep" / "down", home=writer.folder, system="linux", env={})
-    file = read(path, below)
+    file = read_client_file(path, below)
     assert file.elsewhere == ("/another",)
     found = servers_of(file, below).specs
     assert {name: spec.command for name, spec in found.items()} == {
@@ -301,7 +301,7 @@ def test_behind_pegboard_its_own_servers_are_taken(writer: Writer) -> None:
 def test_a_file_that_cannot_be_read_is_told_with_its_place(writer: Writer, name: str, text: str, message: str) -> None:
     path = writer.file(text, name)
     with pytest.raises(ConfigError) as caught:
-        read(path, machine(writer))
+        read_client_file(path, machine(writer))
     assert message in str(caught.value)
 
 
@@ -338,4 +338,4 @@ def test_x5_paths_are_to_be_read_unless_their_name_or_look_says_otherwise() -> N
 def test_a_path_of_the_home_folder_is_found(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(writer.folder))
     writer.file(json.dumps({"mcpServers": SERVERS}), ".cursor/mcp.json")
-    assert list(read(Path("~/.cursor/mcp.json"), Machine()).entries) == ["git"]
+    assert list(read_client_file(Path("~/.cursor/mcp.json"), Machine()).entries) == ["git"]

@@ -5,7 +5,7 @@ from config_support import Writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.config.client_files.server_files import read
+from pegboard.config.client_files.server_files import read_client_file
 from pegboard.config.clients.compiled_servers import servers_of
 from pegboard.config.documents.expansion import variables
 from pegboard.config.location import Machine
@@ -66,7 +66,7 @@ def test_a_client_whose_servers_are_measured_has_it_too(writer: Writer) -> None:
     writer.file("A=far\n", ".env")
     path = writer.file(CLIENT, ".vscode/mcp.json")
     machine = Machine(folder=writer.folder, home=writer.folder, system="linux", env={})
-    assert dict(servers_of(read(path, machine), machine).specs["a"].env) == {"A": "far", "B": "near"}
+    assert dict(servers_of(read_client_file(path, machine), machine).specs["a"].env) == {"A": "far", "B": "near"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.config.clients.generated import Taken, read_client
+from pegboard.config.clients.generated import ServersToTake, read_client
 from pegboard.config.inspection import inspect
 from pegboard.core.model.specs import CONFINE_DEFAULT, ServerSpec
 
@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def taken(home: Path, server: dict[str, Any], **beside: Any) -> Taken:
+def taken(home: Path, server: dict[str, Any], **beside: Any) -> ServersToTake:
     """Return what is taken of VS Code's file of a project that has this server, in a sandbox."""
     path = home / "project" / ".vscode" / "mcp.json"
     entry = {"command": "notes", "sandboxEnabled": True, **server}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.config.documents import json_text, yaml_text
-from pegboard.config.documents.value_edits import same, with_value, without_value
+from pegboard.config.documents.value_edits import is_written_alike, with_value, without_value
 from pegboard.errors import ConfigError
 
 Path = tuple[str, ...]
@@ -154,7 +154,7 @@ def test_an_edit_changes_nothing_but_the_lines_of_its_key(seed: int, action: str
         file.spans["alias",] = len(file.lines), len(file.lines)
         file.lines.append(f"alias: *{name}")
     text = end.join([*file.lines, ""])
-    assert same(yaml_text.compose(text, "f").value, root)
+    assert is_written_alike(yaml_text.compose(text, "f").value, root)
     path = dice.choice([path for path in paths(root) if path[0] != "alias" or path == ("alias",)])
     whole = path
     if action == "remove" and at(root, path[:-1]).keys() == {path[-1]}:
@@ -168,7 +168,7 @@ def test_an_edit_changes_nothing_but_the_lines_of_its_key(seed: int, action: str
         assert file.anchors
         return
     expected = changed(root, path, new, gone=action == "remove")
-    assert same(yaml_text.compose(after, "f").value, expected)
+    assert is_written_alike(yaml_text.compose(after, "f").value, expected)
     assert outside([*file.lines, ""], after, span, end)
 
 

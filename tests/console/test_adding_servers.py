@@ -352,7 +352,9 @@ async def test_what_a_trial_reads_by_reference_is_masked_in_what_the_server_says
 async def test_a_trial_that_hangs_ends_with_a_message(config: Path) -> None:
     async with Pegboard.open(config) as board:
         finder = replace(board.servers_to_add, start=0.5)
-        trial = await finder.tried("x", {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}, {})
+        trial = await finder.try_server(
+            "x", {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}, {}
+        )
     assert not trial.ok
     assert re.search(r"0\.5 s", trial.message), trial.message
 

@@ -140,11 +140,11 @@ async def test_hostile_names_add_no_header_no_mention_and_no_line(tmp_path: Path
 
 
 async def test_a_title_that_is_not_ascii_is_a_header_that_ntfy_reads() -> None:
-    from pegboard.console.hooks.messages import HookMessage, written
+    from pegboard.console.hooks.messages import HookMessage, write_message
     from pegboard.core.model.hooks import Hook
 
     message = HookMessage(event="approval", title="löschen", text="t")
-    _, headers = written(message, Hook(url="https://ntfy.sh/x", shape="ntfy"))
+    _, headers = write_message(message, Hook(url="https://ntfy.sh/x", shape="ntfy"))
     assert base64.b64decode(headers["Title"].removeprefix("=?UTF-8?B?").removesuffix("?=")).decode() == "löschen"
 
 

@@ -171,9 +171,9 @@ async def test_f1_a_list_that_another_went_out_for_was_not_sent(tmp_path: Path) 
             await session.end_turn()
         assert list(shown.names) != sent[-1]
         steps = board.services.metrics.steps
-        assert [[tool.wire for tool in one.tools] for one in steps.of(session.key)] == sent[:1]
+        assert [[tool.wire for tool in one.tools] for one in steps.steps_of(session.key)] == sent[:1]
         await remove_session(board.services, session.key, by="test")
-        assert steps.of(session.key) == ()
+        assert steps.steps_of(session.key) == ()
 
 
 async def test_only_so_many_lists_of_so_many_sessions_are_kept(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,9 +188,9 @@ async def test_only_so_many_lists_of_so_many_sessions_are_kept(config: Path, mon
                 await session.surface()
                 await session.surface()
                 await act("counting")
-            numbers.append([one.number for one in steps.of(session.key)])
+            numbers.append([one.number for one in steps.steps_of(session.key)])
         assert numbers == [[2, 3], [2, 3]]
-        assert steps.of((await board.session(agent="default", session_id="a")).key) == ()
+        assert steps.steps_of((await board.session(agent="default", session_id="a")).key) == ()
 
 
 async def test_the_json_is_copied_by_keyboard(browser: Browser, config: Path) -> None:

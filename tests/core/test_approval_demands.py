@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded, rules_of
-from pegboard.core.access.read_only import Claims
+from pegboard.core.access.approvals.demands import Demand, ToolRules, demand_of, rules_of
+from pegboard.core.access.read_only import CountedClaims
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import Confirmation, Frozen, Plugin, Tool
 
@@ -32,12 +32,14 @@ def rules(
 ) -> ToolRules | None:
     plugin = Plugin(name="disk", kind="server" if server else "python", trusted=trusted)
     spec = ServerSpec(name="disk", approve=approve) if server else PythonSpec(name="disk", target="d", approve=approve)
-    return rules_of(plugin, spec, tool(**fields), Claims(read_only=frozenset(counted), harmless=frozenset(harmless)))
+    return rules_of(
+        plugin, spec, tool(**fields), CountedClaims(read_only=frozenset(counted), harmless=frozenset(harmless))
+    )
 
 
 def asks(approve: dict[str, Any], arguments: dict[str, Any] | None = None, **more: Any) -> Demand | None:
     found = rules(approve, **more)
-    return None if found is None else demanded(found, tool(), arguments or {})
+    return None if found is None else demand_of(found, tool(), arguments or {})
 
 
 def test_nothing_is_demanded_where_no_rule_and_no_mark_speaks_of_the_tool() -> None:
@@ -133,7 +135,7 @@ def test_a_hook_of_the_source_is_asked_only_where_nothing_else_demands_it() -> N
     hooked = Confirmation(hook=True)
     found = rules({}, confirmation=hooked)
     assert found is not None
-    assert (found.hook, demanded(found, tool(), {})) == (True, None)
+    assert (found.hook, demand_of(found, tool(), {})) == (True, None)
     assert asks({"wipe": "always"}, confirmation=hooked) is not None
 
 
@@ -146,7 +148,7 @@ def test_what_is_in_force_changes_with_the_rules_and_the_guards_of_the_tool() ->
         ServerSpec(name="disk", approve={**always, "*": "destructive"}),
         ServerSpec(name="disk", approve=always, guards={"wipe": {"path": {"deny": ["/etc/*"]}}}),
     ]
-    found = [rules_of(plugin, spec, tool(), Claims()) for spec in specs]
+    found = [rules_of(plugin, spec, tool(), CountedClaims()) for spec in specs]
     assert len({str(one.in_force) for one in found if one is not None}) == 3
     other = ServerSpec(name="disk", approve={**always, "read": "always"}, guards={"read": {}})
-    assert rules_of(plugin, other, tool(), Claims()) == found[0]
+    assert rules_of(plugin, other, tool(), CountedClaims()) == found[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
+from pegboard.core.principals.bearer_tokens import Token, may_use_agent, owner_of, token_of
 
 ADA = Token(principal="ada", value="ada-s3cret", agents=("assistant",), rights=frozenset({"see"}))
 BOB = Token(principal="bob", value="bob-s3cret-é", agents=None)
@@ -32,8 +32,8 @@ def test_a_token_as_it_is_typed_finds_its_owner() -> None:
 
 def test_a_token_opens_the_agents_that_it_lists() -> None:
     """G2: all of them where it says so, or where there are no tokens."""
-    assert [opens(token, "assistant") for token in (ADA, BOB, None)] == [True, True, True]
-    assert [opens(token, "other") for token in (ADA, BOB, None)] == [False, True, True]
+    assert [may_use_agent(token, "assistant") for token in (ADA, BOB, None)] == [True, True, True]
+    assert [may_use_agent(token, "other") for token in (ADA, BOB, None)] == [False, True, True]
 
 
 def test_a_token_shows_its_secret_nowhere() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pegboard.core.model.delivery import Cache, Delivery, Host
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.cache_cost import ExpectedUse, Sizes, carried, plan, wire_list
+from pegboard.core.surface.cache_cost import ExpectedUse, Sizes, plan, tokens_worth_carrying, wire_list
 
 WAYS: tuple[Delivery, ...] = ("native", "result", "array")
 META = 230
@@ -193,13 +193,17 @@ def ahead_sizes(tools: int, *, plugins: int) -> Sizes:
 @given(context=st.integers(0, 500_000), more=st.integers(0, 500_000), way=st.sampled_from(WAYS))
 def test_the_longer_the_conversation_the_more_it_is_cheaper_to_carry(context: int, more: int, way: Delivery) -> None:
     """S5, D1: a model call more reads the whole conversation again."""
-    assert carried(host(way, context=context)) <= carried(host(way, context=context + more))
+    assert tokens_worth_carrying(host(way, context=context)) <= tokens_worth_carrying(host(way, context=context + more))
 
 
 def test_without_a_cache_an_array_carries_less() -> None:
     """S5: what is paid in full with every request costs more than it saves; what is in the history is cached."""
     array, result = (Host(delivery=(way,), context=1_000) for way in ("array", "result"))
-    assert carried(array) < carried(result) == carried(host("result", context=1_000))
+    assert (
+        tokens_worth_carrying(array)
+        < tokens_worth_carrying(result)
+        == tokens_worth_carrying(host("result", context=1_000))
+    )
 
 
 @pytest.mark.parametrize("way", ["native", "result"])

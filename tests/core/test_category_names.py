@@ -9,7 +9,7 @@ from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.catalog import Ref
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
-from pegboard.core.state.subjects import heal, reachable_in_category
+from pegboard.core.state.subjects import reachable_in_category, remove_dead_leases
 from pegboard.core.surface.surfaces import suffix
 
 GIT = plugin("git", "log", "push", category="Git")
@@ -43,10 +43,13 @@ def test_a_lease_on_a_category_is_stored_and_heals() -> None:
     desk.load("category:Git")
     stored = from_text(to_text(desk.state) or "")
     assert stored == desk.state
-    assert heal(desk.permissions, stored) == stored
-    assert heal(access_of(GIT, HUB, discoverable=("*",), switches={"git": False}), stored) == stored
-    assert heal(access_of(GIT, HUB, discoverable=("*",), switches={"category:git": False}), stored) == DEFAULT
-    assert heal(access_of(FILE, discoverable=("*",)), stored) == DEFAULT
+    assert remove_dead_leases(desk.permissions, stored) == stored
+    assert remove_dead_leases(access_of(GIT, HUB, discoverable=("*",), switches={"git": False}), stored) == stored
+    assert (
+        remove_dead_leases(access_of(GIT, HUB, discoverable=("*",), switches={"category:git": False}), stored)
+        == DEFAULT
+    )
+    assert remove_dead_leases(access_of(FILE, discoverable=("*",)), stored) == DEFAULT
 
 
 def test_a_denied_plugin_of_a_category_is_not_loaded_and_an_empty_category_is_not_found() -> None:

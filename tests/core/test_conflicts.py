@@ -9,7 +9,7 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import CommandContext, Load
-from pegboard.core.state.loading import Conflict, conflict_of, equal, normalised
+from pegboard.core.state.loading import Conflict, conflict_of, convert_overrides, equal
 from pegboard.core.state.sessions import State
 from pegboard.core.state.transitions import transition
 
@@ -62,7 +62,7 @@ def test_normalising_never_raises() -> None:
     for kind in (*TYPES, "unheard"):
         for value in ("", "x", "9" * 5000, "1e999", None, [], {}, True, float("inf")):
             assert equal(SQL, {kind: value}, {kind: value}), (kind, value)
-            assert set(normalised(SQL, {kind: value})) == {kind}, (kind, value)
+            assert set(convert_overrides(SQL, {kind: value})) == {kind}, (kind, value)
 
 
 def static_and_toolkit(

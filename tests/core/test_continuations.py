@@ -29,13 +29,15 @@ def test_what_is_loaded_beside_the_list_counts_as_a_change_and_is_not_named_agai
 
 def test_a_tool_that_its_call_loaded_is_no_news() -> None:
     """X1: it has run."""
-    going = Continuation().next(("call_tool",)).called("call_tool", meta=False, ran="b").next(("call_tool",), ("b",))
+    going = (
+        Continuation().next(("call_tool",)).after_call("call_tool", meta=False, ran="b").next(("call_tool",), ("b",))
+    )
     assert (going.changes, going.note) == (0, "")
 
 
 def test_one_change_too_many_in_a_row_is_the_last() -> None:
     """MR72: what the user reads names the meta-tool that was called last."""
-    going = through(Continuation(limit=2), ("a",), ("b",), ("a",)).called("load_tools", meta=True)
+    going = through(Continuation(limit=2), ("a",), ("b",), ("a",)).after_call("load_tools", meta=True)
     assert not going.over
     going = going.next(("b",))
     assert going.over
@@ -45,15 +47,15 @@ def test_one_change_too_many_in_a_row_is_the_last() -> None:
 
 
 def test_a_tool_that_is_used_begins_the_count_anew() -> None:
-    going = through(Continuation(limit=2), ("a",), ("b",), ("a",)).called("a", meta=False)
+    going = through(Continuation(limit=2), ("a",), ("b",), ("a",)).after_call("a", meta=False)
     assert not through(going, ("b",), ("a",)).over
 
 
 def test_an_empty_answer_is_asked_for_again_only_after_a_change_and_within_the_limit() -> None:
     """MR74: it counts as a change."""
     going = through(Continuation(limit=2), ("a",))
-    assert going.retried() is None
-    retried = going.next(("b",)).retried()
+    assert going.after_retry() is None
+    retried = going.next(("b",)).after_retry()
     assert retried is not None
     assert retried.changes == 2
-    assert retried.retried() is None
+    assert retried.after_retry() is None

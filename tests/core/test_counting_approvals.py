@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.access.approvals.approval import Approval, Binding, counting_approval, mismatch
+from pegboard.core.access.approvals.approval import Approval, Binding, counting_approval, why_mismatch
 from pegboard.core.access.approvals.digests import canonical, definition_of, digest
 from pegboard.core.model.tools import Confirmation, Frozen, Tool
 
@@ -36,7 +36,7 @@ def test_an_altered_call_finds_no_approval(part: str, value: str, lasts: Any) ->
     free = {"once": (), "session": ("arguments",), "always": ("arguments", "session")}[lasts]
     found = counting_approval(other, [approval(lasts=lasts)], NOW)
     assert found == (approval(lasts=lasts) if part in free else None)
-    assert bool(mismatch(approval(lasts=lasts), other)) is (part not in free)
+    assert bool(why_mismatch(approval(lasts=lasts), other)) is (part not in free)
 
 
 @given(
@@ -92,6 +92,6 @@ def test_what_a_client_allowed_does_not_count_where_an_operator_has_to_answer() 
     assert counting_approval(CALL, [approval()], NOW, "operator") == approval()
     refused = replace(elicited, status="refused")
     assert counting_approval(CALL, [refused], NOW, "operator") == refused
-    assert mismatch(elicited, CALL, "operator") == (
+    assert why_mismatch(elicited, CALL, "operator") == (
         "only an operator may answer it now, and this answer came from the user of the client"
     )

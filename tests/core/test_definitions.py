@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.definitions import all_defined_in, defined_in, defines, definitions, definitions_ahead
+from pegboard.core.surface.definitions import (
+    all_defined_in,
+    defined_in,
+    definitions,
+    definitions_ahead,
+    is_definition_of,
+)
 
 
 def tool(name: str, about: str = "Something.", **arguments: str) -> Tool:
@@ -33,10 +39,10 @@ def test_a_text_defines_the_tools_whose_descriptions_and_arguments_are_those_of_
     text = f"Answer: {json.dumps({'items': [{'name': 'repo', 'tools': definitions([READ, LIST])}]})} and more"
     known = defined_in(text)
     assert set(known) == {"read", "list"}
-    assert all(defines(known[one.wire], one) for one in (READ, LIST))
-    assert not defines(known["read"], replace(READ, description="Another thing."))
-    assert not defines(known["list"], tool("list", owner="Whose repository it is."))
-    assert not defines(known.get("write"), READ)
+    assert all(is_definition_of(known[one.wire], one) for one in (READ, LIST))
+    assert not is_definition_of(known["read"], replace(READ, description="Another thing."))
+    assert not is_definition_of(known["list"], tool("list", owner="Whose repository it is."))
+    assert not is_definition_of(known.get("write"), READ)
 
 
 @pytest.mark.parametrize("properties", [None, [], "x", {"a": None}])

@@ -84,9 +84,9 @@ def test_a_plugin_is_for_what_it_says_else_for_what_its_tools_are_called() -> No
     named = plugin("jira", "search", description="Jira MCP server")
     hidden = plugin("off", "secret_thing", description="Off server")
     known = purposes(access_of(git, fetch, told, named, hidden, discoverable=("*",), switches={"off": False}), None)
-    assert known["git"].within(60) == "show, commit, search log, status, branch"
+    assert known["git"].cut_to(60) == "show, commit, search log, status, branch"
     assert (known["fetch"].text, known["notes"].text) == ("Get a page of the web.", "Notes of a user.")
-    assert (known["jira"].within(60), known["off"].text) == ("Does search.", "Off server")
+    assert (known["jira"].cut_to(60), known["off"].text) == ("Does search.", "Off server")
 
 
 def test_a_server_that_says_no_more_than_its_name_is_for_what_its_instructions_begin_with() -> None:

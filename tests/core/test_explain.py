@@ -12,7 +12,7 @@ from pegboard.core.model.leases import UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin
 from pegboard.core.state.active_tools import active_tools, starting_tools
-from pegboard.core.state.commands import not_found
+from pegboard.core.state.commands import not_found_item
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.explanations import Explanation, explain
 from pegboard.core.surface.surfaces import loaded_meta_tools, order, resolve
@@ -314,7 +314,7 @@ def test_denied_and_unknown_look_the_same(name: str) -> None:
     denied = permissions_of(NAMES, discoverable=["*"], switches={"Mail": False})
     absent = permissions_of(world(*(p for p in NAMES.catalog.plugins.values() if p.name != "Mail")), discoverable=["*"])
     assert lookup(denied, name) is lookup(absent, name) is None
-    assert not_found(denied, State(), name) == not_found(absent, State(), name)
+    assert not_found_item(denied, State(), name) == not_found_item(absent, State(), name)
     assert codes(denied, "Mail/send")[0] == "denied_switch"
 
 

@@ -8,7 +8,7 @@ from states import access_of, plugin, tool, toolkit
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.surface.focus import Choice, Directive, answered, directive, overlay, rules
+from pegboard.core.surface.focus import Choice, Directive, directive, overlay, parse_answer, rules
 from pegboard.core.surface.surfaces import Surface, resolve
 
 META = (tool("pegboard", "load_tools", wire="load_tools"),)
@@ -76,15 +76,15 @@ def test_only_the_rules_of_the_agents_toolkits_count() -> None:
 
 def test_what_a_hook_may_answer() -> None:
     """F3: None or no names is no focus."""
-    assert answered(None) is None
-    assert answered([]) is None
-    assert answered({"tools": None}) is None
-    assert answered(["a"]) == (("a",), "auto")
-    assert answered({"tools": ("a", "b"), "choice": "required"}) == (("a", "b"), "required")
+    assert parse_answer(None) is None
+    assert parse_answer([]) is None
+    assert parse_answer({"tools": None}) is None
+    assert parse_answer(["a"]) == (("a",), "auto")
+    assert parse_answer({"tools": ("a", "b"), "choice": "required"}) == (("a", "b"), "required")
 
 
 @pytest.mark.parametrize("said", ["check", 5, {"tools": "check"}, {"tools": ["a"], "choice": "must"}])
 def test_what_a_hook_may_not_answer(said: object) -> None:
     """F3: anything else is an error."""
     with pytest.raises(ValueError, match=r"it answers neither|its choice is neither"):
-        answered(said)
+        parse_answer(said)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import tool
 
-from pegboard.core.access.guards import broken, matched
+from pegboard.core.access.guards import broken_rule, first_match
 from pegboard.core.model.tools import Tool
 
 READ = tool(
@@ -20,7 +20,7 @@ READ = tool(
 
 
 def says(rule: dict[str, Any], value: Any, *, argument: str = "path") -> str:
-    return broken({"read": {argument: rule}}, READ, {argument: value})
+    return broken_rule({"read": {argument: rule}}, READ, {argument: value})
 
 
 def test_a_refusal_names_the_rule_and_not_the_value() -> None:
@@ -36,9 +36,9 @@ def test_a_refusal_names_the_rule_and_not_the_value() -> None:
 def test_rules_under_both_names_of_a_tool_count_together() -> None:
     """T10, P10: one that is added takes none away."""
     guards = {"files__read": {"path": {"deny": ["/etc/*"]}}, "read": {"path": {"deny": ["/srv/*"]}}}
-    assert "guards.files__read.path.deny" in broken(guards, READ, {"path": "/etc/passwd"})
-    assert "guards.read.path.deny" in broken(guards, READ, {"path": "/srv/a"})
-    assert broken(guards, READ, {"path": "docs/a"}) == ""
+    assert "guards.files__read.path.deny" in broken_rule(guards, READ, {"path": "/etc/passwd"})
+    assert "guards.read.path.deny" in broken_rule(guards, READ, {"path": "/srv/a"})
+    assert broken_rule(guards, READ, {"path": "docs/a"}) == ""
 
 
 def test_what_keeps_to_the_rules_may_run() -> None:
@@ -48,9 +48,9 @@ def test_what_keeps_to_the_rules_may_run() -> None:
     assert says(rule, "./docs//a.txt") == ""
     assert says(rule, "README.md") == ""
     assert "deny" in says(rule, "docs/secret.md")
-    assert broken({"read": {"path": rule}}, READ, {"mode": "x"}) == ""
-    assert broken({"other": {"path": rule}}, READ, {"path": "secret"}) == ""
-    assert broken({}, READ, {"path": "secret"}) == ""
+    assert broken_rule({"read": {"path": rule}}, READ, {"mode": "x"}) == ""
+    assert broken_rule({"other": {"path": rule}}, READ, {"path": "secret"}) == ""
+    assert broken_rule({}, READ, {"path": "secret"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -124,16 +124,16 @@ def test_what_is_no_text_is_compared_as_json() -> None:
 @pytest.mark.parametrize("value", [1e6, 1e16, -1e16, 1.5e16, 1e300, sys.float_info.max])
 def test_a_pattern_that_counts_characters_misses_no_large_number(value: float) -> None:
     """T10, A1: a rule made from a card asks about a million and more, however JSON writes the number."""
-    assert matched(["???????*"], value) is not None
+    assert first_match(["???????*"], value) is not None
     assert says({"allow": ["??????"]}, value) != ""
 
 
 def test_a_guard_of_an_argument_that_does_not_exist_refuses_every_call() -> None:
     """T10: a guard that is misspelt lets nothing through."""
-    said = broken({"read": {"paht": {"deny": ["x"]}}}, READ, {"path": "a"})
+    said = broken_rule({"read": {"paht": {"deny": ["x"]}}}, READ, {"path": "a"})
     assert said == "'files__read' is guarded by guards.read.paht, and it has no argument 'paht'; it cannot be called."
     odd: Tool = tool("files", "read", wire="files__read", input_schema={"type": "object"})
-    assert broken({"files__read": {"path": {"deny": ["x"]}}}, odd, {}) != ""
+    assert broken_rule({"files__read": {"path": {"deny": ["x"]}}}, odd, {}) != ""
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner))

@@ -14,7 +14,7 @@ from pegboard.core.access.pins import (
     PinName,
     Policy,
     ServerPins,
-    accepted,
+    accepted_pin,
     claims_waiting,
     definition_of,
     judge,
@@ -176,7 +176,7 @@ def test_a_claim_that_comes_later_counts_once_it_is_accepted() -> None:
     known = kept(kept(None, {WIPE: plain}, "trust"), {WIPE: claims, TIDY: claims}, "trust")
     assert [pin for pin in known.pins.values() if pin.read_only or pin.harmless] == []
     assert claims_waiting(known.pins[WIPE], claims) == ("read_only", "harmless")
-    assert accepted(known, WIPE, claims, "ada") == Pin(WIPE, "b", "", True, True, later=True, by="ada")
+    assert accepted_pin(known, WIPE, claims, "ada") == Pin(WIPE, "b", "", True, True, later=True, by="ada")
     first = kept(None, {WIPE: claims}, "trust")
     again = kept(kept(first, {WIPE: plain}, "trust"), {WIPE: claims}, "trust")
     assert not again.pins[WIPE].read_only

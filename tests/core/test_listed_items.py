@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pegboard.core.access.listed_items import (
     MergedList,
     alias,
-    completed,
     merge_lists,
     owners,
     plugins_with_lists,
+    server_for_completion,
     unalias,
     why_not,
 )
@@ -166,7 +166,7 @@ PROMPTS = shelf("prompts", (A, [{"name": "greet"}]))
 )
 def test_a_reference_is_completed_by_its_owner(reference: dict[str, Any], expected: tuple[str, str] | None) -> None:
     """G7, P9: under the name that the owner knows."""
-    found = completed(reference, ["a", "b"], PROMPTS, RESOURCES, TEMPLATES)
+    found = server_for_completion(reference, ["a", "b"], PROMPTS, RESOURCES, TEMPLATES)
     if expected is None:
         assert found is None
         return

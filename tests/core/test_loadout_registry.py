@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pegboard import Loadout, LoadoutBuilder, LoadoutRegistry, UsageError
 from pegboard.core.model.loadout_registry import SUBAGENTS, BuiltIn, Category, loadout_of_kind
-from pegboard.core.model.loadouts import CATEGORIES, PLUGIN_CATEGORIES, category_of, matches, merge
+from pegboard.core.model.loadouts import CATEGORIES, PLUGIN_CATEGORIES, category_of, matches_pattern, merge
 from pegboard.core.model.tools import Plugin
 
 OTHERS = ["docker", "docker-compose", "kubectl", "terraform", "mystery"]
@@ -180,7 +180,7 @@ def test_a_plugin_with_a_category_of_its_own_is_taken_by_it() -> None:
 )  # fmt: skip
 def test_only_a_star_at_the_end_is_a_wildcard(pattern: str, name: str, fits: bool) -> None:
     """L2, JD18, JD19, JD29: exact, prefix and catch-all; a pattern of two stars is a prefix of one."""
-    assert matches(pattern, name) is fits
+    assert matches_pattern(pattern, name) is fits
     registry = LoadoutRegistry([Loadout(name="one", discoverable=(pattern,))])
     assert registry.resolve_discoverable("one", [name]) == ({name} if fits else set())
 

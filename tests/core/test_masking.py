@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.masking import MASK, Masker, mask_overrides
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,16 @@ def test_numbers_that_are_secrets_are_masked() -> None:
 
 def test_declared_secrets_are_masked_by_their_names() -> None:
     """X5: a plugin says which of its overrides must not be shown."""
-    assert masked({"db_url": "sqlite://", "port": 1}, Masker(), frozenset({"db_url"})) == {"db_url": MASK, "port": 1}
+    assert mask_overrides({"db_url": "sqlite://", "port": 1}, Masker(), frozenset({"db_url"})) == {
+        "db_url": MASK,
+        "port": 1,
+    }
 
 
 def test_masking_leaves_the_value_itself_alone() -> None:
     """X5: what runs has the real value."""
     overrides = {"a": {"password": "x"}}
-    masked(overrides, Masker(), frozenset())
+    mask_overrides(overrides, Masker(), frozenset())
     assert overrides == {"a": {"password": "x"}}
 
 

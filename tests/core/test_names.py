@@ -8,10 +8,10 @@ from states import access_of, plugin, toolkit
 
 from pegboard.core.access.names import (
     ExactName,
-    Hidden,
+    HiddenTool,
     NearName,
-    Unknown,
-    Unseen,
+    UnknownName,
+    UnseenTool,
     lookup,
     resolve,
     resolve_called,
@@ -39,14 +39,14 @@ LOG, DIFF, ERASE = (known(PERMISSIONS, tool_id) for tool_id in ("git/Log", "git/
         ("git__diff", ExactName(Ref("tool", "git/diff"))),
         ("tool:DIFF", NearName(Ref("tool", "git/diff"))),
         ("Log", ExactName(Ref("tool", "git/Log"))),
-        ("erase", Unknown()),
-        ("off", Unknown()),
+        ("erase", UnknownName()),
+        ("off", UnknownName()),
         ("hub", ExactName(Ref("plugin", "hub"))),
-        ("hub/push", Unseen(HUB)),
-        ("tool:gh__push", Unseen(HUB)),
-        ("v__read", Unknown()),
-        ("vault", Unknown()),
-        ("nothing", Unknown()),
+        ("hub/push", UnseenTool(HUB)),
+        ("tool:gh__push", UnseenTool(HUB)),
+        ("v__read", UnknownName()),
+        ("vault", UnknownName()),
+        ("nothing", UnknownName()),
     ],
 )
 def test_what_a_load_names(name: str, expected: object) -> None:
@@ -63,19 +63,19 @@ def test_what_a_load_names(name: str, expected: object) -> None:
         ("GIT__diff", NearName(DIFF)),
         ("Log", ExactName(LOG)),
         ("DIFF", NearName(DIFF)),
-        ("gh__push", Unseen(HUB)),
-        ("hub__push", Unseen(HUB)),
-        ("v__read", Unknown()),
-        ("nothing", Unknown()),
+        ("gh__push", UnseenTool(HUB)),
+        ("hub__push", UnseenTool(HUB)),
+        ("v__read", UnknownName()),
+        ("nothing", UnknownName()),
     ],
 )
 def test_what_a_call_names(name: str, expected: object) -> None:
     """P9, X1: a tool; the plugin that may have it is asked, by its name or its prefix."""
     assert resolve_called(PERMISSIONS, name) == expected
     plan = plan_call(PERMISSIONS, DEFAULT, name)
-    if isinstance(expected, Unseen | Unknown):
+    if isinstance(expected, UnseenTool | UnknownName):
         assert isinstance(plan, Refuse)
-        assert plan.owner == (HUB.name if isinstance(expected, Unseen) else "")
+        assert plan.owner == (HUB.name if isinstance(expected, UnseenTool) else "")
         assert (plan.message, plan.reason.code) == (f"Tool '{name}' was not found.", "unknown")
 
 
@@ -83,7 +83,7 @@ def test_what_a_call_names(name: str, expected: object) -> None:
 def test_a_denied_tool_that_is_called_is_hidden_with_its_reason(name: str) -> None:
     """P9: the reason goes to the audit, the model reads what it reads of a name that there is not."""
     hidden = resolve_called(PERMISSIONS, name)
-    assert isinstance(hidden, Hidden)
+    assert isinstance(hidden, HiddenTool)
     assert (hidden.tool, hidden.reason.code) == (ERASE, "not_granted")
     plan = plan_call(PERMISSIONS, DEFAULT, name)
     assert isinstance(plan, Refuse)
@@ -95,11 +95,11 @@ def test_a_denied_tool_that_is_called_is_hidden_with_its_reason(name: str) -> No
     [
         ("erase", ExactName(ERASE)),
         ("tool:ERASE", NearName(ERASE)),
-        ("Log", Unknown()),
-        ("toolkit:erase", Unknown()),
-        ("gh__push", Unseen(HUB)),
-        ("vault", Unseen(SECRET)),
-        ("git", Unknown()),
+        ("Log", UnknownName()),
+        ("toolkit:erase", UnknownName()),
+        ("gh__push", UnseenTool(HUB)),
+        ("vault", UnseenTool(SECRET)),
+        ("git", UnknownName()),
     ],
 )
 def test_what_an_operator_names(name: str, expected: object) -> None:

@@ -10,11 +10,11 @@ from pegboard.core.model.naming import (
     LIMIT,
     did_you_mean,
     first_sentence,
+    is_within,
     nearest,
     one_line,
     sentences,
     wire_name,
-    within,
 )
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -113,7 +113,7 @@ def slips_between(one: str, other: str) -> int:
 
 @given(few_letters, few_letters, st.integers(min_value=0, max_value=3))
 def test_two_texts_are_as_near_as_the_slips_between_them(one: str, other: str, slips: int) -> None:
-    assert within(one, other, slips) == within(other, one, slips) == (slips_between(one, other) <= slips)
+    assert is_within(one, other, slips) == is_within(other, one, slips) == (slips_between(one, other) <= slips)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from states import Desk, access_of, plugin, tool, toolkit
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.policy import initial, later
+from pegboard.core.surface.policy import initial, policy_of_added
 
 FORGE = plugin("forge", "forge_check", "forge_deploy", "forge_merge")
 TEXT = "Use {tools} with care.\nCall forge_deploy after forge_check.\nAsk before forge_merge."
@@ -78,9 +78,14 @@ def test_a_later_load_brings_its_policy_and_the_prefix_stays() -> None:
     desk = Desk(forge())
     desk.load("forge_check")
     assert initial(desk.permissions, desk.state) == ""
-    assert later(desk.permissions, desk.state, known(desk.permissions, "forge_check")) == "Use forge_check with care."
+    assert (
+        policy_of_added(desk.permissions, desk.state, known(desk.permissions, "forge_check"))
+        == "Use forge_check with care."
+    )
     desk.load("evolution")
-    assert "Ask before forge_merge." in later(desk.permissions, desk.state, known(desk.permissions, "forge_merge"))
+    assert "Ask before forge_merge." in policy_of_added(
+        desk.permissions, desk.state, known(desk.permissions, "forge_merge")
+    )
 
 
 def test_what_the_prefix_says_already_is_not_said_again() -> None:
@@ -88,9 +93,9 @@ def test_what_the_prefix_says_already_is_not_said_again() -> None:
     permissions = forge(static=["forge_check"])
     desk = Desk(permissions)
     assert initial(permissions, desk.state) == "Use forge_check with care."
-    assert later(permissions, desk.state, known(permissions, "forge_check")) == ""
+    assert policy_of_added(permissions, desk.state, known(permissions, "forge_check")) == ""
     desk.load("forge_deploy")
-    said = later(permissions, desk.state, known(permissions, "forge_deploy"))
+    said = policy_of_added(permissions, desk.state, known(permissions, "forge_deploy"))
     assert said == "Use forge_check, forge_deploy with care.\nCall forge_deploy after forge_check."
 
 
@@ -109,4 +114,4 @@ def test_a_tool_has_policy_of_its_own() -> None:
     desk = Desk(later_on)
     assert initial(later_on, desk.state) == ""
     desk.load("run")
-    assert later(later_on, desk.state, known(later_on, "run")) == "Never run run as root."
+    assert policy_of_added(later_on, desk.state, known(later_on, "run")) == "Never run run as root."

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from pegboard.core.model.delivery import Cache
-from pegboard.core.surface.run_cost import Otherwise, Piece, SentRequest, run_cost
+from pegboard.core.surface.run_cost import AlternativeCosts, RequestPart, SentRequest, run_cost
 
 CACHE = Cache(read=0.1, write=1.25)
-HEAD = SentRequest(head=(Piece("load", 100), Piece(("hints",), 50)), note=10)
-LOADED = replace(HEAD, history=(Piece("answer", 40),))
-CATALOG = Otherwise(catalog=1000, lines=60, joined=[(300, 1)], loading=1)
+HEAD = SentRequest(head=(RequestPart("load", 100), RequestPart(("hints",), 50)), note=10)
+LOADED = replace(HEAD, history=(RequestPart("answer", 40),))
+CATALOG = AlternativeCosts(catalog=1000, lines=60, joined=[(300, 1)], loading=1)
 
 
 def test_what_a_request_begins_with_as_the_one_before_is_read() -> None:
@@ -27,12 +27,12 @@ def test_what_a_request_begins_with_as_the_one_before_is_read() -> None:
 @pytest.mark.parametrize(
     ("head", "read"),
     [
-        ((Piece("load", 100), Piece(("other hints",), 50)), 100),
-        ((Piece("load", 100), Piece("joined", 30), Piece(("hints",), 50)), 100),
-        ((Piece("other", 100), Piece(("hints",), 50)), 0),
+        ((RequestPart("load", 100), RequestPart(("other hints",), 50)), 100),
+        ((RequestPart("load", 100), RequestPart("joined", 30), RequestPart(("hints",), 50)), 100),
+        ((RequestPart("other", 100), RequestPart(("hints",), 50)), 0),
     ],
 )
-def test_another_head_is_a_break_and_all_behind_it_is_written_anew(head: tuple[Piece, ...], read: int) -> None:
+def test_another_head_is_a_break_and_all_behind_it_is_written_anew(head: tuple[RequestPart, ...], read: int) -> None:
     """D1: behind the first piece that differs nothing is read, the history neither."""
     found = run_cost([LOADED, replace(LOADED, head=head)], before=None, cache=CACHE, otherwise=CATALOG)
 
@@ -51,7 +51,7 @@ def test_the_other_ways_cost_what_they_write_once_and_read_later() -> None:
 
 def test_a_later_run_reads_what_the_one_before_it_wrote() -> None:
     """F4: own tools as well as those of the other ways are in the cache."""
-    known = Otherwise(catalog=1000, lines=60, joined=[(300, -1)])
+    known = AlternativeCosts(catalog=1000, lines=60, joined=[(300, -1)])
     found = run_cost([HEAD, HEAD], before=HEAD, cache=CACHE, otherwise=known)
 
     assert found.read == 300 / 320
@@ -65,7 +65,7 @@ def test_one_line_says_it_all() -> None:
         "1,920 tokens of tools in 12 requests, 86% read from cache (predicted), 0 breaks; "
         "38% less than deferred, 78% less than all listed"
     )
-    small = Otherwise(catalog=100, lines=10)
+    small = AlternativeCosts(catalog=100, lines=10)
     assert run_cost([HEAD], before=None, cache=CACHE, otherwise=small, reported=0.5).line() == (
         "160 tokens of tools in 1 request, 50% read from cache (of all input, as reported), 0 breaks; "
         "1500% more than deferred, 60% more than all listed"

@@ -4,7 +4,7 @@ import pytest
 from builders import members, plugin, tool, toolkit
 
 from pegboard.core.model.catalog import Catalog, Ref
-from pegboard.core.model.loadouts import matches, matches_any
+from pegboard.core.model.loadouts import matches_any, matches_pattern
 from pegboard.core.model.selectors import entries, entry_of, find, member
 from pegboard.core.model.tools import Manifest, variant_key
 
@@ -127,7 +127,7 @@ def test_a_toolkit_keeps_the_order_of_its_members() -> None:
 )
 def test_a_pattern_is_exact_or_a_prefix(pattern: str, name: str, expected: bool) -> None:
     """L2, JD18, JD19, JD29: exact, `prefix*` or `*`; only a trailing star is a wildcard."""
-    assert matches(pattern, name) is expected
+    assert matches_pattern(pattern, name) is expected
 
 
 def test_the_first_pattern_that_matches_is_told() -> None:

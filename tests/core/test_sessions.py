@@ -13,7 +13,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.tools import Plugin
 from pegboard.core.state.sessions import DEFAULT, Failure, ShownHints, State, from_text, to_text, turn_of_messages
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import remove_dead_leases
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
 SUBJECTS = st.builds(Ref, st.sampled_from(["toolkit", "plugin", "tool"]), NAMES)
@@ -128,12 +128,12 @@ HELD = State(leases=(lease("toolkit", "devops"), lease("plugin", "git"), lease("
 
 
 def subjects(permissions: CompiledPermissions, state: State = HELD) -> list[str]:
-    return [str(held.subject) for held in heal(permissions, state).leases]
+    return [str(held.subject) for held in remove_dead_leases(permissions, state).leases]
 
 
 def test_what_is_granted_stays_and_the_same_state_comes_back() -> None:
     """S3: reading what needs no healing changes nothing."""
-    assert heal(world(), HELD) is HELD
+    assert remove_dead_leases(world(), HELD) is HELD
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_lease_goes_whose_subject_is_gone_or_not_permitted_any_more(
 def test_a_toolkit_that_is_not_defined_any_more_is_gone() -> None:
     """S3, MR28: the subject itself is gone, although the agent still names it."""
     gone = State(leases=(lease("toolkit", "removed"),))
-    assert heal(world(allowed_toolkits=("removed",)), gone) == DEFAULT
+    assert remove_dead_leases(world(allowed_toolkits=("removed",)), gone) == DEFAULT
 
 
 @pytest.mark.parametrize("subject", [("toolkit", "music"), ("plugin", "spotify"), ("tool", "spotify/play")])
@@ -166,8 +166,8 @@ def test_a_narrowed_scope_drops_what_works_only_where_it_is_shared(subject: tupl
     """S3, P5, MR55: out of scope does not count."""
     profile: dict[str, Any] = {"allowed_toolkits": ("music",), "discoverable": ("*",)}
     held = State(leases=(lease(*subject),))
-    assert heal(world(**profile), held) == held
-    assert heal(world(**profile, circumstances=SessionConstraints(worker_scope="user")), held) == DEFAULT
+    assert remove_dead_leases(world(**profile), held) == held
+    assert remove_dead_leases(world(**profile, circumstances=SessionConstraints(worker_scope="user")), held) == DEFAULT
 
 
 def test_a_toolkit_is_out_of_scope_as_a_whole_as_it_is_loaded() -> None:
@@ -179,8 +179,8 @@ def test_a_toolkit_is_out_of_scope_as_a_whole_as_it_is_loaded() -> None:
     apart = access_of(
         *plugins, toolkits=kits, allowed_toolkits=("party",), circumstances=SessionConstraints(worker_scope="user"),
     )  # fmt: skip
-    assert heal(shared, held) == held
-    assert heal(apart, held) == DEFAULT
+    assert remove_dead_leases(shared, held) == held
+    assert remove_dead_leases(apart, held) == DEFAULT
 
 
 def test_unavailable_is_not_gone() -> None:
@@ -225,9 +225,9 @@ def test_healing_is_pure_and_healing_twice_is_healing_once(
     leases = (*state.leases, *(Lease(subject=Ref.parse(text), until=UNLOAD) for text in held))
     before = State(turn=state.turn, label=state.label, leases=leases)
     text = to_text(before)
-    healed = heal(permissions, before)
+    healed = remove_dead_leases(permissions, before)
     assert to_text(before) == text
-    assert heal(permissions, healed) is healed
+    assert remove_dead_leases(permissions, healed) is healed
     assert healed == State(turn=state.turn, label=state.label, leases=healed.leases)
     assert [le for le in before.leases if le in healed.leases] == list(healed.leases)
 

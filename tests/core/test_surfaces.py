@@ -11,11 +11,11 @@ from states import Desk, access_of, plugin, tool, toolkit
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.model.tools import Plugin, serialised
+from pegboard.core.model.tools import Plugin, counted_json
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.call_plans import Run, plan_call
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import remove_dead_leases
 from pegboard.core.surface.explanations import explain
 from pegboard.core.surface.surfaces import Costs, Surface, resolve
 
@@ -71,7 +71,7 @@ def test_loads_follow_each_other_in_the_order_of_loading() -> None:
 
 
 def wire(surface: Surface) -> bytes:
-    return json.dumps([json.loads(serialised(out.tool)) for out in surface.tools]).encode()
+    return json.dumps([json.loads(counted_json(out.tool)) for out in surface.tools]).encode()
 
 
 @given(names=st.lists(st.sampled_from([p.name for p in ALL]), max_size=6))
@@ -104,7 +104,7 @@ STATES = st.builds(
 def test_resolve_answers_for_any_state_at_all(state: State) -> None:
     """S3, L3: total; healing changes nothing of what is loaded."""
     permissions = full().permissions
-    assert resolve(permissions, state).tools == resolve(permissions, heal(permissions, state)).tools
+    assert resolve(permissions, state).tools == resolve(permissions, remove_dead_leases(permissions, state)).tools
 
 
 def test_what_is_unavailable_is_loaded_and_not_on_the_surface() -> None:
@@ -196,6 +196,6 @@ def test_costs_need_a_counter() -> None:
 
 def test_what_is_counted_is_the_schema_as_a_provider_takes_it() -> None:
     """F4: name, description and input schema, compact."""
-    assert serialised(tool("git", "log", wire="git__log", description="Zeigt é.")) == (
+    assert counted_json(tool("git", "log", wire="git__log", description="Zeigt é.")) == (
         '{"name":"git__log","description":"Zeigt é.","inputSchema":{"type":"object","properties":{}}}'
     )

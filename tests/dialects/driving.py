@@ -13,7 +13,7 @@ from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.policy import apply_with_policy
-from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
+from pegboard.dialects.names import Dialect, Found, FoundTool, MetaToolAnswer, Search, StepAnswer, View
 
 Written = str | tuple[str, dict[str, Any]]
 
@@ -64,16 +64,16 @@ class Conversation:
     def view(self) -> View:
         return View(permissions=self.permissions, state=self.state, stable=self.terms.stable)
 
-    def call(self, name: str, **arguments: Any) -> Payload:
+    def call(self, name: str, **arguments: Any) -> MetaToolAnswer:
         talk = self.dialect.run(self.view(), name, arguments)
         try:
             step = next(talk)
             while True:
                 if isinstance(step, Search):
-                    step = talk.send(Done(view=self.view(), found=self._found(step)))
+                    step = talk.send(StepAnswer(view=self.view(), found=self._found(step)))
                 else:
                     self.state, outcome = apply_with_policy(self.permissions, self.state, step, self.terms)
-                    step = talk.send(Done(view=self.view(), outcome=outcome))
+                    step = talk.send(StepAnswer(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             return stop.value
 

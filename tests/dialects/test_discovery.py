@@ -17,7 +17,7 @@ from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.discovery import DiscoveryDialect
-from pegboard.dialects.names import DialectStep, Done, Payload, View
+from pegboard.dialects.names import DialectStep, MetaToolAnswer, StepAnswer, View
 
 DIALECT = DiscoveryDialect()
 
@@ -49,15 +49,15 @@ class Desk:
     def view(self) -> View:
         return View(permissions=self.permissions, state=self.state)
 
-    def ask(self, name: str, **arguments: Any) -> Payload:
+    def ask(self, name: str, **arguments: Any) -> MetaToolAnswer:
         conversation = DIALECT.run(self.view(), name, arguments)
         try:
             step: DialectStep = next(conversation)
             assert isinstance(step, Load), "everything is done through loads"
             self.state, outcome = apply_with_policy(self.permissions, self.state, step, CommandContext())
-            conversation.send(Done(view=self.view(), outcome=outcome))
+            conversation.send(StepAnswer(view=self.view(), outcome=outcome))
         except StopIteration as stop:
-            payload: Payload = stop.value
+            payload: MetaToolAnswer = stop.value
             return payload
         raise AssertionError("one step is enough")
 

@@ -19,7 +19,7 @@ from pegboard.core.surface.hints import hints
 from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
-from pegboard.dialects.names import Payload
+from pegboard.dialects.names import MetaToolAnswer
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.toolkits import ToolkitsDialect
 
@@ -54,7 +54,7 @@ def invoke(conversation: Conversation, mode: str, query: str | None = None) -> d
     return document
 
 
-def asked(conversation: Conversation, mode: str, query: str | None = None) -> Payload:
+def asked(conversation: Conversation, mode: str, query: str | None = None) -> MetaToolAnswer:
     arguments = {"mode": mode} if query is None else {"mode": mode, "query": query}
     return conversation.call(NAME, **arguments)
 

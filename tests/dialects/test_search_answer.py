@@ -7,7 +7,7 @@ from driving import tool_named
 
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.dialects.names import Found, FoundTool
-from pegboard.dialects.search_tool import TOKENS, search_payload, shortened
+from pegboard.dialects.search_tool import TOKENS, search_payload, shorten_names
 from pegboard.tokens import OfflineTokenCounter
 
 COUNT = OfflineTokenCounter().count
@@ -109,5 +109,5 @@ def test_over_the_budget_texts_of_optional_arguments_are_shortened_and_the_answe
 def test_names_with_the_same_beginning_state_it_once() -> None:
     """F4: the names stay whole where there is nothing in front."""
     names = ["git__log", "read", "git__diff", "__", "a__", "b__c__d"]
-    assert shortened(names) == "git__{log, diff}, read, __, a__, b__c__d"
-    assert shortened([]) == ""
+    assert shorten_names(names) == "git__{log, diff}, read, __, a__, b__c__d"
+    assert shorten_names([]) == ""

@@ -12,7 +12,7 @@ from pegboard.core.model.delivery import takes_effect
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.surface.policy import apply_with_policy
-from pegboard.dialects.names import Payload
+from pegboard.dialects.names import MetaToolAnswer
 from pegboard.dialects.toolkits import ToolkitsDialect
 
 DIALECT = ToolkitsDialect()
@@ -41,7 +41,7 @@ def talk(*more: Any, terms: CommandContext | None = None, toolkits: Any = (), **
     return Conversation(DIALECT, access_of(*plugins, *more, toolkits=kits, **profile), told)
 
 
-def said(payload: Payload) -> dict[str, Any]:
+def said(payload: MetaToolAnswer) -> dict[str, Any]:
     """Return the payload as it goes over the wire, and hold that its keys are sorted."""
     document = json.loads(payload.text())
     assert payload.text() == json.dumps(document, ensure_ascii=False, sort_keys=True)

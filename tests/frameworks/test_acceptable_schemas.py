@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from pegboard import Tool
 from pegboard.core.model.tools import Frozen
-from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, original_arguments
+from pegboard.wire.acceptable_schemas import SchemaProvider, original_arguments, tool_for_provider
 
 PROVIDERS: tuple[SchemaProvider, ...] = ("anthropic", "responses", "chat", "gemini", "any")
 NUMBER, TEXT = {"type": "number"}, {"type": "string"}
@@ -21,7 +21,7 @@ CIRCLE = [{"$ref": f"#/$defs/A{n}"} for n in range(30)]
 
 def taken(schema: Any, provider: SchemaProvider, description: str = "Pins.") -> tuple[Tool, tuple[str, ...]]:
     tool = Tool(plugin="p", name="pin", wire="pin", description=description, input_schema=Frozen(schema))
-    return as_taken(tool, provider)
+    return tool_for_provider(tool, provider)
 
 
 def of_arguments(**properties: Any) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def test_what_every_provider_takes_is_the_same_object(provider: SchemaProvider) 
         plugin="p", name="pin", input_schema=Frozen(of_arguments(city=TEXT, tags={"type": "array", "items": TEXT}))
     )
 
-    assert as_taken(plain, provider) == (plain, ())
-    assert as_taken(plain, provider)[0] is plain
+    assert tool_for_provider(plain, provider) == (plain, ())
+    assert tool_for_provider(plain, provider)[0] is plain
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -188,4 +188,4 @@ def test_a_schema_of_3_000_levels_is_left_as_it_is(provider: SchemaProvider) -> 
         deep = of_arguments(of=deep)
     tool = Tool(plugin="p", name="pin", input_schema=Frozen(deep))
 
-    assert as_taken(tool, provider) == (tool, ())
+    assert tool_for_provider(tool, provider) == (tool, ())

@@ -251,7 +251,7 @@ def test_the_reason_of_an_end_is_read_in_every_form(sent: dict[str, Any], runs: 
     end = AnswerEnd()
     end.take(with_end(ModelResponse(), sent))
 
-    assert (end.cut([{"name": "note_add", "arguments": "{}"}]) == "") is runs
+    assert (end.why_cut([{"name": "note_add", "arguments": "{}"}]) == "") is runs
 
 
 async def test_a_model_of_agno_that_tells_no_reason_is_warned_of_once(

@@ -14,7 +14,7 @@ from mcp import MCPError
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
-from pegboard.gateway.handlers.turns import Turns
+from pegboard.gateway.handlers.turns import SessionTurns
 from pegboard.operators.audit import AuditQuery, audit
 from pegboard.testing import ManualClock
 
@@ -239,7 +239,7 @@ async def test_a_turn_ends_while_a_call_waits_for_a_person(config: Path) -> None
     clock = ManualClock()
     async with Pegboard.open(config) as board:
         session = await board.session(session_id="s")
-        turns = Turns(board.services.store, clock)
+        turns = SessionTurns(board.services.store, clock)
         activity = turns.activity(session)
         with activity, activity.waiting():
             assert turns.idle.is_set()

@@ -11,7 +11,7 @@ import pytest
 from pegboard import Pegboard
 from pegboard.config.client_files.known import CLIENTS
 from pegboard.core.model.known_clients import KNOWN_CLIENTS
-from pegboard.core.model.tools import serialised
+from pegboard.core.model.tools import counted_json
 from sdk_servers import pegboard_command, program_command
 
 from .clients import HANDSHAKE, MODERN, connected, process, spawn
@@ -102,7 +102,7 @@ async def test_what_was_saved_is_against_what_the_client_would_have_sent(
         async with process(config) as running, connected(running.url, era, name=declared) as client:
             own = await used(client)
     totals = (await command("bill", "--config", str(config)))["totals"]
-    whole, names = sum(count(serialised(tool)) for tool in git), count("\n".join(f"git__{tool.name}" for tool in git))
+    whole, names = sum(count(counted_json(tool)) for tool in git), count("\n".join(f"git__{tool.name}" for tool in git))
     own_names = count("\n".join(f"pegboard__{tool}" for tool in own))
     assert totals["requests"] == 1
     match declared:

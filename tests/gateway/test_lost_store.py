@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from losable_store import LosableStore
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
-from pegboard.gateway.handlers.turns import Turns
+from pegboard.gateway.handlers.turns import SessionTurns
 from pegboard.ports import Adapters, Store
 from pegboard.stores.grace import GraceStore
 from pegboard.stores.sql import SqliteStore
@@ -114,7 +114,7 @@ async def test_a_turn_that_is_over_ends_once_that_can_be_stored(
     clock = ManualClock()
     async with losing(config) as running:
         session = await running.board.session(agent="other", session_id="s")
-        turns = Turns(running.board.services.store, clock)
+        turns = SessionTurns(running.board.services.store, clock)
         with await turns.begin(session, before):
             pass
         clock.advance(100)

@@ -57,7 +57,7 @@ def test_what_is_read_is_the_same_or_left_to_the_other(value: dict[str, Any]) ->
     data = json.dumps(value).encode()
     if jsonrpc._is_plain(data):
         try:
-            found = jsonrpc._plain(data)
+            found = jsonrpc._load_json(data)
         except ValueError:
             return
         assert repr(found) == repr(theirs(data))
@@ -66,16 +66,16 @@ def test_what_is_read_is_the_same_or_left_to_the_other(value: dict[str, Any]) ->
 @pytest.mark.parametrize("data", ODD)
 @pytest.mark.usefixtures("early")
 def test_odd_lines_are_read_the_same_or_left_to_the_sdk(data: bytes) -> None:
-    found = jsonrpc.parsed(data)
+    found = jsonrpc.parse_message(data)
     assert found is None or repr(found) == repr(theirs(data))
 
 
 @pytest.mark.parametrize("value", [{"a": 1e-7}, {"a": float("inf")}, {"a": (1,)}, {"a": {1: 2}}])
 @pytest.mark.usefixtures("early")
 def test_what_only_the_other_writes_alike_is_left_to_it(value: dict[str, Any]) -> None:
-    before = jsonrpc.dumped(value)
+    before = jsonrpc.dump_message(value)
     assert "pydantic_core" in sys.modules
-    assert jsonrpc.dumped(value) == before
+    assert jsonrpc.dump_message(value) == before
 
 
 def test_plain_messages_are_read_and_written_without_pydantic_core() -> None:

@@ -287,7 +287,7 @@ async def test_an_owner_that_cannot_keep_its_lease_stops_the_server_before_it_en
     double.lose()
     assert await leases.owner(server) is None
     await asyncio.wait_for(stopped.wait(), 10)
-    assert not leases.owns(server)
+    assert not leases.may_run(server)
     with pytest.raises(StoreUnavailableError):
         await leases.owner(server)
     double.find()
@@ -312,7 +312,7 @@ async def test_a_server_that_nobody_uses_is_nobodys(monkeypatch: pytest.MonkeyPa
     leases.start()
     assert await leases.owner(server) is None
     assert await store.lease_holder(lease_name(server)) == "own"
-    await until(lambda: not leases.owned("one"))
+    await until(lambda: not leases.is_running("one"))
     assert await store.lease_holder(lease_name(server)) is None
     await leases.close()
 

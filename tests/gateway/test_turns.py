@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.assembly import Pegboard
 from pegboard.board import Session
-from pegboard.gateway.handlers.turns import Turns
+from pegboard.gateway.handlers.turns import SessionTurns
 from pegboard.testing import ManualClock
 
 from .clients import ADA, ERAS, Connected, connected, edit, gateway, until
@@ -65,7 +65,7 @@ async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
     clock = ManualClock()
     async with Pegboard.open(config) as board:
         session = await board.session(agent="other", session_id="s")
-        turns = Turns(board.services.store, clock)
+        turns = SessionTurns(board.services.store, clock)
         with turns.activity(session):
             clock.advance(100)
             await turns.begin(session, None)
@@ -91,7 +91,7 @@ async def test_a_turn_ends_over_a_restart_as_without_one(tmp_path: Path, turn_ga
         async with Pegboard.open(config) as board:
             bob = await board.session(session_id="default", principal="bob")
             ada = await board.session(session_id="default", principal="ada")
-            turns = Turns(board.services.store)
+            turns = SessionTurns(board.services.store)
             await turns.begin(bob, None)
             await turns.begin(ada, None)
             state = (await ada.snapshot()).state
@@ -104,7 +104,7 @@ async def test_a_turn_ends_over_a_restart_as_without_one(tmp_path: Path, turn_ga
     assert turns_and_leases == [(1, False), (2, False) if over else (1, True)]
 
 
-async def used(turns: Turns, session: Session) -> None:
+async def used(turns: SessionTurns, session: Session) -> None:
     """Make a call in a session, by way of one process."""
     with turns.activity(session):
         assert (await session.call("echo", {"text": "x"})).status == "ok"
@@ -116,7 +116,7 @@ async def test_a_pause_counts_from_the_last_call_by_way_of_any_replica(config: P
     clock = ManualClock()
     async with Pegboard.open(config) as here, Pegboard.open(config) as there:
         sessions = [await board.session(agent="other", session_id="s") for board in (here, there)]
-        first, second = (Turns(board.services.store, clock) for board in (here, there))
+        first, second = (SessionTurns(board.services.store, clock) for board in (here, there))
         for board, turns, session in ((here, first, sessions[0]), (there, second, sessions[1])):
             await used(turns, session)
             await board.services.store.entries()  # which writes what waits

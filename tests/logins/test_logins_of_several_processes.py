@@ -53,10 +53,10 @@ async def test_g11_a_login_that_was_made_later_counts_where_somebody_looked_befo
     """G11: also a server that gives something without one is asked with it from then on."""
     store, spec = MemoryStore(), ServerSpec(name="docs", url=GRANT.resource)
     before = McpLogins(store, unmasked)
-    assert not await before.wanted(spec)
+    assert not await before.wants_login(spec)
     await GrantKeeper(store, unasked, unmasked).keep(LoginGrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
     monkeypatch.setattr(logins, "FRESH", 0.0)
-    assert await before.wanted(spec)
+    assert await before.wants_login(spec)
 
 
 async def test_g11_the_gateways_own_login_is_made_once_by_all_that_need_it_at_once() -> None:
@@ -69,7 +69,7 @@ async def test_g11_the_gateways_own_login_is_made_once_by_all_that_need_it_at_on
         return GRANT
 
     keepers = [GrantKeeper(store, unasked, unmasked) for _ in range(2)]
-    await asyncio.gather(*(each.obtain(KEY, make) for each in keepers for _ in range(5)))
+    await asyncio.gather(*(each.obtain_grant(KEY, make) for each in keepers for _ in range(5)))
     assert made == 1
 
 
@@ -88,12 +88,12 @@ async def test_g11_a_refusal_that_no_standard_names_costs_a_login_only_once_its_
     held = await own.keep(KEY, replace(GRANT, expires_at=time.time() + lasts))
     if kept:
         with pytest.raises(ToolUnavailableError, match="not_on_sundays"):
-            await own.after_refusal(KEY, held.grant.access_token)
-        assert await own.current(KEY) == held
+            await own.grant_after_refusal(KEY, held.grant.access_token)
+        assert await own.current_grant(KEY) == held
     else:
-        assert await own.current(KEY) is None
+        assert await own.current_grant(KEY) is None
         assert (await own.read(KEY)).grant.refused.startswith("not_on_sundays")  # type: ignore[union-attr]
-        assert await own.current(KEY) is None
+        assert await own.current_grant(KEY) is None
     assert asked == 1
 
 
@@ -115,7 +115,7 @@ async def test_g11_a_refresher_keeps_its_lease_for_as_long_as_its_issuer_takes(m
     store = Watched()
     own = GrantKeeper(store, slow, unmasked)
     held = await own.keep(KEY, replace(GRANT, expires_at=time.time() - 1))
-    renewing = asyncio.create_task(own.current(KEY))
+    renewing = asyncio.create_task(own.current_grant(KEY))
     assert await wait_until(lambda: len(taken) >= 3, 30)
     assert len(set(taken)) == 1
     assert not await store.take_lease(name, "another", seconds=1.0)

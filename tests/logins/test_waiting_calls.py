@@ -156,6 +156,6 @@ async def test_g11_sessions_of_one_principal_push_out_no_waiting_call_of_another
     ada = SessionKey(principal="ada", agent="default", session="t")
     for key in (ada, *keys):
         calls.put(key, AwaitingCall("id", "linear__echo", {"text": key.principal}))
-    assert calls.of(ada, "id") is not None
-    assert calls.of(keys[0], "id") is None
-    assert calls.of(keys[-1], "id") is not None
+    assert calls.waiting_call(ada, "id") is not None
+    assert calls.waiting_call(keys[0], "id") is None
+    assert calls.waiting_call(keys[-1], "id") is not None

@@ -120,7 +120,7 @@ async def test_g11_a_trial_of_a_server_that_is_to_be_added_says_that_it_wants_a_
     path = tmp_path / "pegboard.yaml"
     path.write_text("agents: {default: {}}\n", encoding="utf-8")
     async with Pegboard.open(path) as board:
-        trial = await board.servers_to_add.tried("linear", {"url": site.url}, {})
+        trial = await board.servers_to_add.try_server("linear", {"url": site.url}, {})
     assert not trial.ok
     assert "it wants a login. Log in: `pegboard login linear`." in trial.message
     assert "registrations" not in site.counts

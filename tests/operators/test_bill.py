@@ -215,7 +215,7 @@ async def test_numbers_of_ten_thousand_sessions_are_all_billed(board: Pegboard) 
     """F4: also of those whose numbers are not kept any longer."""
     metrics = board.services.metrics
     for number in range(10_500):
-        metrics.searched(SessionKey(principal="ada", agent="all", session=str(number)))
+        metrics.count_search(SessionKey(principal="ada", agent="all", session=str(number)))
         metrics.meta_called(SessionKey(principal="ada", agent="all", session="0"))
     bill = await bill_of(board, by="agent")
     assert (bill.totals.searches, bill.totals.meta_calls) == (10_500, 10_500)

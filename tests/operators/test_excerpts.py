@@ -44,7 +44,7 @@ texts = st.lists(one_line, min_size=1, max_size=6).map("\n".join)
 def shown(text: str, line: int, column: int | None = None) -> list[str]:
     return [
         f"{one.before}[{one.marked}]{one.after}" if one.marked else one.before + one.after
-        for one in WrittenLines(text, KEYS).around(line, column)
+        for one in WrittenLines(text, KEYS).lines_around(line, column)
     ]
 
 
@@ -69,7 +69,7 @@ def test_no_word_of_a_secret_is_shown_of_a_file_as_people_write_it() -> None:
 def test_whatever_is_shown_of_any_text_is_a_key_of_the_schema(text: str, line: int, column: int | None) -> None:
     """X5: the newest edit is shown because it is wrong, so that nobody can tell what in it is secret."""
     written = re.split(r"\r\n|\r|\n", text)
-    for one in WrittenLines(text, KEYS).around(line, column):
+    for one in WrittenLines(text, KEYS).lines_around(line, column):
         parts = f"{one.before}{one.marked}{one.after}"
         assert set(parts.split()) <= KEYS | {HIDDEN}
         assert f"{HIDDEN} {HIDDEN}" not in parts
@@ -108,7 +108,7 @@ def test_a_key_that_is_a_secret_as_well_is_masked(secret: str, expected: str) ->
 
 def test_a_file_of_one_line_of_a_megabyte_is_shown_beside_what_is_wrong() -> None:
     text = '{"a": [' + '"tools", ' * 100_000 + '"wrong": 1, ' + '"store", ' * 100_000 + "]}"
-    (line,) = WrittenLines(text, KEYS).around(1, text.index('"wrong"') + 1)
+    (line,) = WrittenLines(text, KEYS).lines_around(1, text.index('"wrong"') + 1)
     assert line.before.startswith(f"{HIDDEN} ")
     assert line.before.endswith(" tools ")
     assert line.marked == HIDDEN

@@ -29,11 +29,11 @@ def kept_by(clock: Clock, *, most: int = 6, most_of_one: int = 4) -> KeptForOper
 async def test_what_is_kept_is_found_by_who_keeps_it_alone(clock: Clock) -> None:
     kept = kept_by(clock)
     one = kept.keep("ada", "one")
-    assert kept.found("ada", one) == "one"
-    assert kept.found("eve", one) is None
-    assert kept.found("ada", "another") is None
-    assert list(kept.of("ada")) == ["one"]
-    assert list(kept.of("eve")) == []
+    assert kept.find_kept("ada", one) == "one"
+    assert kept.find_kept("eve", one) is None
+    assert kept.find_kept("ada", "another") is None
+    assert list(kept.kept_by("ada")) == ["one"]
+    assert list(kept.kept_by("eve")) == []
 
 
 async def test_what_is_over_time_goes(clock: Clock) -> None:
@@ -43,7 +43,7 @@ async def test_what_is_over_time_goes(clock: Clock) -> None:
     new = kept.keep("ada", "new")
     kept.change(old, "old still")
     clock.time = 60.0
-    assert (kept.found("ada", old), kept.found("ada", new)) == (None, "new")
+    assert (kept.find_kept("ada", old), kept.find_kept("ada", new)) == (None, "new")
     clock.time = 90.0
     assert len(kept) == 0
 
@@ -66,8 +66,8 @@ async def test_of_who_keeps_too_much_the_oldest_gives_way(clock: Clock) -> None:
     kept = kept_by(clock)
     other = kept.keep("eve", "other")
     kept_ids = [kept.keep("ada", str(number)) for number in range(10)]
-    assert [kept.found("ada", one) for one in kept_ids] == [None] * 6 + ["6", "7", "8", "9"]
-    assert kept.found("eve", other) == "other"
+    assert [kept.find_kept("ada", one) for one in kept_ids] == [None] * 6 + ["6", "7", "8", "9"]
+    assert kept.find_kept("eve", other) == "other"
 
 
 async def test_over_all_operators_it_is_that_of_who_has_the_most(clock: Clock) -> None:
@@ -76,7 +76,7 @@ async def test_over_all_operators_it_is_that_of_who_has_the_most(clock: Clock) -
         kept.keep("ada", str(number))
     for by in ("eve", "bob", "carl"):
         kept.keep(by, by)
-    left = {by: list(kept.of(by)) for by in ("ada", "eve", "bob", "carl")}
+    left = {by: list(kept.kept_by(by)) for by in ("ada", "eve", "bob", "carl")}
     assert left == {"ada": ["1", "2", "3"], "eve": ["eve"], "bob": ["bob"], "carl": ["carl"]}
 
 
@@ -86,7 +86,7 @@ async def test_what_is_gone_meanwhile_is_forgotten_twice_and_changed_into_nothin
     kept.forget(one)
     kept.forget(one)
     kept.change(one, "again")
-    assert kept.found("ada", one) is None
+    assert kept.find_kept("ada", one) is None
 
 
 async def test_a_value_under_an_id_of_its_own_is_kept_anew(clock: Clock) -> None:
@@ -95,5 +95,5 @@ async def test_a_value_under_an_id_of_its_own_is_kept_anew(clock: Clock) -> None
     clock.time = 30.0
     kept.keep("", "text", identity="digest")
     clock.time = 80.0
-    assert kept.found("", "digest") == "text"
+    assert kept.find_kept("", "digest") == "text"
     assert len(kept) == 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pegboard import console
 from pegboard.core.model.masking import Masker
 from pegboard.operators.configuration import ConfigurationState
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, texts_of
+from pegboard.operators.masked import Name, ShownNames, Verbatim, mask_value, texts_of
 from pegboard.operators.seen_catalog import services_of_agents
 from pegboard.operators.subjects import OperatorSubjects, make_subjects
 
@@ -101,7 +101,7 @@ def test_every_text_of_whatever_the_face_returns_is_masked() -> None:
     for kind in shown():
         value = filled(kind)
         expected = [text.replace("free hunter22", "free ***").replace("named hunter22", named) for text in texts(value)]
-        assert list(texts(masked(value, NAMES))) == expected, kind
+        assert list(texts(mask_value(value, NAMES))) == expected, kind
 
 
 def test_what_others_have_written_is_never_shown_as_it_is() -> None:
@@ -130,9 +130,9 @@ nodes = st.recursive(
 @given(nodes)
 def test_no_secret_is_left_at_any_depth_and_nothing_else_changes(value: object) -> None:
     """X5: in tuples, mappings and dataclasses."""
-    after = masked(value, NAMES)
+    after = mask_value(value, NAMES)
     assert list(texts(after)) == [NAMES.masker.text(text) for text in texts(value)]
-    assert masked(value, ShownNames(Masker())) == value
+    assert mask_value(value, ShownNames(Masker())) == value
 
 
 SECRETS = ("hunter22", "s p/a:c?e", "hunter22-and-more", "22-h")
@@ -165,4 +165,4 @@ def test_x5_a_secret_deep_in_a_definition_is_masked() -> None:
     """X5: also in lists, as JSON has them, and in mappings of mappings."""
     names = ShownNames(Masker({"hunter2secret"}))
     given = {"enum": ["x hunter2secret", {"default": "hunter2secret"}], "most": 3}
-    assert masked(given, names) == {"enum": ["x ***", {"default": "***"}], "most": 3}
+    assert mask_value(given, names) == {"enum": ["x ***", {"default": "***"}], "most": 3}

@@ -23,7 +23,7 @@ SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 
 
 def usable(board: Pegboard, agent: str) -> set[str]:
-    return {tool.wire for tool in board.services.compiler.of_agent(agent).permitted}
+    return {tool.wire for tool in board.services.compiler.permissions_of_agent(agent).permitted}
 
 
 async def loaded(session: Session) -> dict[str, Tool]:

@@ -65,7 +65,7 @@ from pegboard.dialects.names import FoundTool
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.ports import Adapters, DueSchedule, SessionKey
 from pegboard.problems import Place, Problem
-from pegboard.server_trials import Finder
+from pegboard.server_trials import ServerFinderOfBoard
 
 Record = Mapping[str, Any]
 
@@ -122,7 +122,7 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.configuration, Configuration)
     assert_type(board.configuration_state, ConfigurationState)
     assert_type(board.editable, EditableFile)
-    assert_type(board.servers_to_add, Finder)
+    assert_type(board.servers_to_add, ServerFinderOfBoard)
     assert_type(await board.create_configuration(by="ada"), str)
     assert_type(board.env, Mapping[str, str])
     await board.take_edits()

@@ -61,6 +61,6 @@ def test_a_misspelled_word_is_the_known_one_beside_it(typo: str) -> None:
     vocabulary = Vocabulary()
     number = vocabulary.numbers(["message", "weather"])[0]
     vocabulary.index_spelling()
-    assert vocabulary.corrected(typo, lambda _: 1) == number
-    assert vocabulary.corrected(typo, lambda _: 0) is None
-    assert vocabulary.corrected("unrelated", lambda _: 1) is None
+    assert vocabulary.correct_word(typo, lambda _: 1) == number
+    assert vocabulary.correct_word(typo, lambda _: 0) is None
+    assert vocabulary.correct_word("unrelated", lambda _: 1) is None

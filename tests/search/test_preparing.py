@@ -62,7 +62,7 @@ class Failing(Embedding):
             self.failures -= 1
             raise OSError("no space left")
 
-    def fused(self, query, context, lexical, index):
+    def fuse_scores(self, query, context, lexical, index):
         return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.board.catalog.apply_settings import configured, misnamed
+from pegboard.board.catalog.apply_settings import misnamed_tools, with_configuration
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec
 from pegboard.core.model.tools import CallResult, Manifest
@@ -43,9 +43,9 @@ class Workshop:
     async def describe(self, target: str, overrides=None, **more) -> Manifest:
         spec = self.spec(target, **more)
         manifest = await self.source.describe(spec, overrides or {})
-        for fault in misnamed(manifest, spec):
+        for fault in misnamed_tools(manifest, spec):
             raise fault
-        return configured(manifest, spec)
+        return with_configuration(manifest, spec)
 
     async def call(self, target: str, tool: str, arguments=None, overrides=None, **more) -> CallResult:
         manifest = await self.describe(target, overrides, **more)

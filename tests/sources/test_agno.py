@@ -12,7 +12,7 @@ from pegboard.core.model.tools import CallResult
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource
-from pegboard.sources.registry import registered
+from pegboard.sources.registry import registered_plugins
 from pegboard.support.installed import install_hint
 
 SEED_NAMES = {
@@ -29,7 +29,7 @@ async def agno():
 
 
 async def call(source: AgnoSource, name: str, tool: str, arguments: dict, overrides: dict) -> CallResult:
-    spec = registered()[name]
+    spec = registered_plugins()[name]
     manifest = await source.describe(spec, overrides)
     found = next(t for t in manifest.tools if t.name == tool)
     return await source.call(spec, overrides, found, arguments, CallContext())
@@ -37,22 +37,22 @@ async def call(source: AgnoSource, name: str, tool: str, arguments: dict, overri
 
 async def refusal(source: AgnoSource, name: str, overrides: dict | None = None) -> ToolUnavailableError:
     with pytest.raises(ToolUnavailableError) as caught:
-        await source.describe(registered()[name], overrides or {})
+        await source.describe(registered_plugins()[name], overrides or {})
     return caught.value
 
 
 def test_every_name_of_the_seeds_is_registered():
-    assert not SEED_NAMES - set(registered())
-    assert {"think", "batchEdit", "websearch", "tailscale"} <= set(registered())
-    assert registered()["file"].category == "Filesystem"
-    assert [name for name, spec in registered().items() if spec.shared_only] == ["spotify", "homeassistant"]
+    assert not SEED_NAMES - set(registered_plugins())
+    assert {"think", "batchEdit", "websearch", "tailscale"} <= set(registered_plugins())
+    assert registered_plugins()["file"].category == "Filesystem"
+    assert [name for name, spec in registered_plugins().items() if spec.shared_only] == ["spotify", "homeassistant"]
 
 
 def test_every_registered_toolkit_exists_in_the_installed_agno():
     import agno
 
     missing = []
-    for spec in registered().values():
+    for spec in registered_plugins().values():
         if not spec.loader.startswith("agno:"):
             continue
         module, _, name = spec.loader.removeprefix("agno:").rpartition(":")
@@ -71,7 +71,7 @@ async def test_the_file_toolkit_lists_reads_and_writes(agno, tmp_path):
     assert read.content[0]["text"] == "hello"
     await call(agno, "file", "save_file", {"contents": "new", "file_name": "b.txt"}, overrides)
     assert (tmp_path / "b.txt").read_text() == "new"
-    manifest = await agno.describe(registered()["file"], overrides)
+    manifest = await agno.describe(registered_plugins()["file"], overrides)
     schema = next(t for t in manifest.tools if t.name == "read_file").input_schema
     assert schema["required"] == ["file_name"]
     assert "agent" not in schema["properties"]
@@ -89,7 +89,7 @@ async def test_the_csv_toolkit_reads_and_queries(agno, tmp_path):
 
 async def test_t5_the_sql_toolkit_takes_its_database_as_an_override(agno, tmp_path):
     overrides = {"db_url": f"sqlite:///{tmp_path / 'x.db'}"}
-    manifest = await agno.describe(registered()["sql"], overrides)
+    manifest = await agno.describe(registered_plugins()["sql"], overrides)
     assert manifest.parameters["db_url"] == "string"
     assert manifest.parameters["port"] == "integer"
     assert "db_engine" not in manifest.parameters
@@ -103,7 +103,7 @@ async def test_t5_the_sql_toolkit_takes_its_database_as_an_override(agno, tmp_pa
 
 @pytest.mark.parametrize("name", ["shell", "duckduckgo", "arxiv", "wikipedia", "calculator", "duckdb", "hackernews"])
 async def test_toolkits_that_need_nothing_are_constructed_and_described(agno, name):
-    manifest = await agno.describe(registered()[name], {})
+    manifest = await agno.describe(registered_plugins()[name], {})
     assert manifest.tools
     assert all(t.input_schema["type"] == "object" for t in manifest.tools)
 
@@ -114,7 +114,7 @@ async def test_the_shell_toolkit_runs_a_command(agno, tmp_path):
 
 
 async def test_the_parameters_of_a_toolkit_reach_its_parent_class(agno):
-    manifest = await agno.describe(registered()["duckduckgo"], {"fixed_max_results": "3"})
+    manifest = await agno.describe(registered_plugins()["duckduckgo"], {"fixed_max_results": "3"})
     assert manifest.parameters["fixed_max_results"] == "integer"
     assert manifest.parameters["cache_results"] == "boolean"
     assert "include_tools" not in manifest.parameters

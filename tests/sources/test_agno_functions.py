@@ -12,7 +12,7 @@ from pegboard.arguments import SchemaValidator
 from pegboard.core.model.tools import CallResult, Confirmation, Tool
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource, AgnoToolkits
-from pegboard.sources.registry import registered
+from pegboard.sources.registry import registered_plugins
 from pegboard.support.installed import install_hint
 
 NESTED = {
@@ -98,7 +98,7 @@ def desk(workshop):
 
 
 async def tools_of(agno: AgnoSource, plugin: str, overrides: dict | None = None) -> dict[str, Tool]:
-    manifest = await agno.describe(registered()[plugin], overrides or {})
+    manifest = await agno.describe(registered_plugins()[plugin], overrides or {})
     return {tool.name: tool for tool in manifest.tools}
 
 
@@ -177,7 +177,7 @@ async def test_schedules_and_memories_are_kept_in_a_file_and_belong_to_the_princ
     async def ask(who: CallContext, plugin: str, name: str, arguments: dict | None = None) -> dict:
         source = AgnoSource(AgnoToolkits(file))
         tool = (await tools_of(source, plugin))[name]
-        answer = await source.call(registered()[plugin], {}, tool, arguments or {}, who)
+        answer = await source.call(registered_plugins()[plugin], {}, tool, arguments or {}, who)
         await source.aclose()
         assert not answer.is_error, text(answer)
         return json.loads(text(answer))
@@ -198,7 +198,7 @@ async def test_what_a_function_keeps_for_its_session_is_kept_for_that_session_al
 
     async def thought(session: str, thought: str) -> str:
         where = CallContext(principal="ada", agent="a", session=session)
-        return text(await agno.call(registered()["memory"], {}, think, {"thought": thought}, where))
+        return text(await agno.call(registered_plugins()["memory"], {}, think, {"thought": thought}, where))
 
     await thought("one", "first")
     assert "- first\n" in f"{await thought('one', 'second')}\n"
@@ -226,7 +226,7 @@ async def reason(agno: AgnoSource, name: str) -> str:
     from pegboard.errors import ToolUnavailableError
 
     with pytest.raises(ToolUnavailableError) as caught:
-        await agno.describe(registered()[name], {})
+        await agno.describe(registered_plugins()[name], {})
     return caught.value.text
 
 

@@ -24,7 +24,7 @@ from mcp_helpers import SERVERS, call, runs, text, until
 from pegboard import Pegboard
 from pegboard.config.acceptance import key_of, record_of
 from pegboard.config.accepted_files import accepted_files
-from pegboard.core.access.named_paths import OwnPaths, folded
+from pegboard.core.access.named_paths import OwnPaths, fold_path
 from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import caches_of
@@ -333,7 +333,7 @@ async def test_a_confined_server_changes_nothing_of_pegboards_own_in_thirty_ways
     assert accepted is not None
     store = store_of(file)
     copies = [accepted.copy(file, "text"), accepted.copy(tmp_path / "my_tools.py", "code")]
-    own = [store, store.with_name(f"{store.name}-wal"), record_of(key_of(file)), *accepted.watched][:4] + copies
+    own = [store, store.with_name(f"{store.name}-wal"), record_of(key_of(file)), *accepted.watched_files][:4] + copies
     before = {path: path.read_bytes() for path in (*own[2:], file)}
     spare = str(tmp_path / "notes" / "spare")
     attempts = {f"{way} {path}": code.format(str(path), spare) for path in own for way, code in WAYS.items()}
@@ -376,7 +376,7 @@ async def test_what_cannot_be_granted_is_said_with_its_path(source: McpSource, i
     assert "leads over a link" in link
     assert link.endswith("Name where the link leads instead.")
     assert "its folder" in await refusal(source, reaching(inside / "gone"))
-    source.keep_from(lambda: OwnPaths(files={folded(str(inside / "own.yaml")): "configuration"}))
+    source.keep_from(lambda: OwnPaths(files={fold_path(str(inside / "own.yaml")): "configuration"}))
     (inside / "own.yaml").write_text("")
     own = await refusal(source, reaching(inside, read=(str(inside / "own.yaml"),)))
     assert "which is Pegboard's own" in own

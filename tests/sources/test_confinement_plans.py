@@ -34,7 +34,7 @@ class Folders:
     def __init__(self, folders: Mapping[str, Mapping[str, Kind]]) -> None:
         self._folders = folders
 
-    def resolved(self, path: str) -> str | None:
+    def resolve_path(self, path: str) -> str | None:
         return path
 
     def link_folders(self, path: str) -> tuple[str, ...]:

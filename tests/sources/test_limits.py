@@ -56,7 +56,7 @@ async def test_a_task_that_is_cancelled_as_well_stays_cancelled() -> None:
     async def work() -> None:
         limit = TimeLimit(TimeLimits(), 5)
         with limit:
-            limit.run_out()
+            limit.run_out_of_time()
             task.cancel()
             await asyncio.sleep(5)
 

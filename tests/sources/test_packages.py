@@ -8,8 +8,8 @@ import pytest
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.packages import PackageSource, installed
-from pegboard.sources.registry import registered
+from pegboard.sources.packages import PackageSource, installed_plugins
+from pegboard.sources.registry import registered_plugins
 from pegboard.support.installed import install_hint
 
 ACME = Path(__file__).resolve().parents[1] / "packages" / "acme_tools"
@@ -26,7 +26,7 @@ def acme(monkeypatch):
 
 
 async def call(name: str, tool: str, arguments: dict, overrides: dict | None = None):
-    source, spec = PackageSource(), installed()[name]
+    source, spec = PackageSource(), installed_plugins()[name]
     assert source.handles(spec)
     manifest = await source.describe(spec, overrides or {})
     found = next(t for t in manifest.tools if t.name == tool)
@@ -34,8 +34,8 @@ async def call(name: str, tool: str, arguments: dict, overrides: dict | None = N
 
 
 def test_t3_installed_packages_bring_plugins_without_being_imported(acme):
-    assert set(installed()) >= SEED_NAMES
-    assert installed()["github"].category == "GitHub"
+    assert set(installed_plugins()) >= SEED_NAMES
+    assert installed_plugins()["github"].category == "GitHub"
     assert "acme_tools" not in sys.modules
 
 
@@ -52,7 +52,7 @@ async def test_entry_points_name_modules_classes_factories_and_lists(acme):
 
 
 async def test_t5_the_parameters_of_a_packaged_class_are_its_overrides(acme):
-    manifest = await PackageSource().describe(installed()["aws_lambda"], {})
+    manifest = await PackageSource().describe(installed_plugins()["aws_lambda"], {})
     assert dict(manifest.parameters) == {"region": "string", "api_key": "string"}
     assert manifest.secrets == {"api_key"}
 
@@ -69,15 +69,15 @@ async def test_p6_a_broken_package_costs_only_its_own_plugin(acme, tmp_path, mon
     (tmp_path / "broken_dist_module.py").write_text("raise RuntimeError('half installed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ToolUnavailableError, match=r"broken.*'broken_dist'.*half installed"):
-        await PackageSource().describe(installed()["broken"], {})
+        await PackageSource().describe(installed_plugins()["broken"], {})
     with pytest.raises(ToolUnavailableError) as caught:
-        await PackageSource().describe(installed()["lost"], {})
+        await PackageSource().describe(installed_plugins()["lost"], {})
     assert caught.value.hint == install_hint("not_there_at_all")
     assert not (await call("docker", "docker_ps", {})).is_error
 
 
 async def test_p6_a_name_that_only_a_package_can_bring_says_so():
-    spec = registered()["homeassistant"]
+    spec = registered_plugins()["homeassistant"]
     assert PackageSource().handles(spec)
     with pytest.raises(ToolUnavailableError) as caught:
         await PackageSource().describe(spec, {})
@@ -101,6 +101,6 @@ def test_a_package_on_the_path_of_another_process_is_found():
 def test_a_package_that_is_installed_meanwhile_is_found(tmp_path, monkeypatch):
     """T11: what is installed is read once, and again when a folder of the import path has changed."""
     monkeypatch.syspath_prepend(tmp_path)
-    assert "late" not in installed()
+    assert "late" not in installed_plugins()
     write_distribution(tmp_path, "late", "late = late_tools")
-    assert installed()["late"].module == "late_tools"
+    assert installed_plugins()["late"].module == "late_tools"

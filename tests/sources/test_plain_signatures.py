@@ -62,7 +62,7 @@ def test_a_schema_of_plain_types_is_the_one_of_pydantic_to_the_byte(
     given_ = parameters(names, annotations, defaults)
     plain = functions._plain_schema(given_, open_ended=open_ended)
     theirs = functions._arguments_adapter(parameters, given_, open_ended=open_ended).json_schema()
-    assert plain is None or json.dumps(plain) == json.dumps(functions.untitled(theirs))
+    assert plain is None or json.dumps(plain) == json.dumps(functions.without_titles(theirs))
 
 
 def test_the_usual_types_are_plain_and_all_others_are_left_to_pydantic() -> None:
@@ -93,7 +93,7 @@ def documented_by_every_style(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     description = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return description.strip(), {
-        p.arg_name.lstrip("*"): functions._flat(p.description) for p in parsed.params if p.description
+        p.arg_name.lstrip("*"): functions._on_one_line(p.description) for p in parsed.params if p.description
     }
 
 
@@ -102,4 +102,4 @@ def test_a_docstring_is_read_as_by_the_parsers_of_every_style(lines: list[str]) 
     def tool() -> None: ...
 
     tool.__doc__ = "\n".join(lines)
-    assert functions._documented(tool) == documented_by_every_style(inspect.getdoc(tool) or "")
+    assert functions._read_docstring(tool) == documented_by_every_style(inspect.getdoc(tool) or "")

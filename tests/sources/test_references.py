@@ -200,7 +200,7 @@ async def test_g13_a_fingerprint_covers_where_a_value_is_kept_and_never_the_valu
 
 async def test_g13_each_start_reads_anew_and_in_the_order_of_the_file(source: McpSource, kept: Path) -> None:
     spec = stdio(kept, Z="1", TOKEN="${file:token.txt}", A="2")
-    filled = await reading.filled(spec, lambda *_: None)
+    filled = await reading.fill_references(spec, lambda *_: None)
     assert list(filled.env) == ["Z", "TOKEN", "A"]
     assert text(await call(source, spec, "environment", name="TOKEN")) == VALUE
     (kept / "token.txt").write_text("the-second-value")
@@ -300,16 +300,19 @@ async def test_g13_a_value_that_cannot_be_read_makes_its_server_unavailable_and_
 
 async def test_g13_a_file_is_read_up_to_the_limit_and_its_last_newline_is_none_of_the_value(kept: Path) -> None:
     (kept / "token.txt").write_bytes(b"two\nlines\r\n")
-    filled = await reading.filled(stdio(kept, TOKEN="${file:token.txt}"), lambda *_: None)
+    filled = await reading.fill_references(stdio(kept, TOKEN="${file:token.txt}"), lambda *_: None)
     assert filled.env["TOKEN"] == "two\nlines"
     (kept / "token.txt").write_text("x" * 65_536)
-    assert len((await reading.filled(stdio(kept, TOKEN="${file:token.txt}"), lambda *_: None)).env["TOKEN"]) == 65_536
+    assert (
+        len((await reading.fill_references(stdio(kept, TOKEN="${file:token.txt}"), lambda *_: None)).env["TOKEN"])
+        == 65_536
+    )
 
 
 async def test_g13_a_file_may_lie_in_the_home_folder(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(kept / "bin"))
     (kept / "bin" / "mine").write_text(VALUE)
-    filled = await reading.filled(stdio(kept, TOKEN="${file:~/mine}"), lambda *_: None)
+    filled = await reading.fill_references(stdio(kept, TOKEN="${file:~/mine}"), lambda *_: None)
     assert filled.env["TOKEN"] == VALUE
 
 
@@ -357,7 +360,7 @@ async def test_g13_a_command_that_hangs_is_killed_with_all_that_it_started(
 async def test_g13_a_command_whose_server_is_not_wanted_any_more_is_killed(kept: Path) -> None:
     (kept / "hang.py").write_text("import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)")
     spec = stdio(kept, TOKEN=f"${{cmd:{sys.executable} hang.py}}")
-    waiting = asyncio.create_task(reading.filled(spec, lambda *_: None))
+    waiting = asyncio.create_task(reading.fill_references(spec, lambda *_: None))
     await until(lambda: (kept / "pid").exists() and (kept / "pid").read_text())
     waiting.cancel()
     await asyncio.wait({waiting})

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 from mcp_helpers import SERVERS, call, text
 
-from pegboard.core.access.named_paths import OwnPaths, folded
+from pegboard.core.access.named_paths import OwnPaths, fold_path
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import Confinement, PythonSpec, ServerSpec
 from pegboard.errors import ToolUnavailableError
@@ -27,7 +27,7 @@ THERE = {"/", "/srv", "/srv/own", "/srv/data", "/srv/data/there", "/usr", "/usr/
 class Disk:
     """A machine on which the paths above are, and `/keys` is nobody's to read."""
 
-    def resolved(self, path: str) -> str:
+    def resolve_path(self, path: str) -> str:
         return os.path.normpath(path)
 
     def exists(self, path: str) -> bool:
@@ -101,7 +101,7 @@ def test_a_database_without_a_path_is_the_one_that_the_arguments_name(
 
 def test_what_a_failed_call_names_and_cannot_be_read_is_said() -> None:
     """A7: some programs say of a folder that they may not read that it is none of theirs, such as git."""
-    own = OwnPaths(files={folded("/srv/data"): "configuration"})
+    own = OwnPaths(files={fold_path("/srv/data"): "configuration"})
     given = {
         "repo": "/srv/data/there",
         "others": ["/usr/bin/node", "/srv/own/x", "/keys"],
@@ -157,7 +157,7 @@ def test_a_port_that_was_refused_is_read(line: str, ports: list[str]) -> None:
 
 def test_what_no_line_allows_says_why() -> None:
     """P10: Pegboard's own files, Unix sockets, and new entries beside Pegboard's own files."""
-    own = OwnPaths(files={folded("/srv/data/there"): "configuration"})
+    own = OwnPaths(files={fold_path("/srv/data/there"): "configuration"})
     lines = [
         "PermissionError: [Errno 13] Permission denied: '/srv/data/there'",
         "Error: connect EACCES /run/docker.sock",

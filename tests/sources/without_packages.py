@@ -15,7 +15,7 @@ from typing import Any
 
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.agno import AgnoSource
-from pegboard.sources.registry import registered
+from pegboard.sources.registry import registered_plugins
 
 SAID = "said: "
 """In front of each answer: what Agno logs is on the same output."""
@@ -38,7 +38,7 @@ def leave_out(packages: list[str]) -> None:
 async def said(plugin: str, overrides: dict[str, Any]) -> list[str]:
     """Return the hint of the error, or why each tool is left out."""
     try:
-        found = await AgnoSource().describe(registered()[plugin], overrides)
+        found = await AgnoSource().describe(registered_plugins()[plugin], overrides)
     except ToolUnavailableError as error:
         return [error.hint]
     return [f"{name}: {reason}" for name, reason in found.excluded.items()]

@@ -15,7 +15,7 @@ GIVEN = base64.b64encode(bytes(range(32))).decode()
 
 
 def sealing_for(store: Path, env: Mapping[str, str]) -> Sealing:
-    return SealingKeys(str(store), store, env).sealing()
+    return SealingKeys(str(store), store, env).find_sealing()
 
 
 def test_g11_a_key_is_made_once_beside_the_store_for_its_owner_alone(tmp_path: Path) -> None:

@@ -43,24 +43,24 @@ def running() -> int:
 
 
 async def test_a_value_that_is_ready_in_time_is_returned(background: BackgroundComputations[str, int]) -> None:
-    assert await background.within(5, "one", Counting(at_once=True)) == 1
+    assert await background.value_within(5, "one", Counting(at_once=True)) == 1
     assert not background.running
 
 
 async def test_who_does_not_wait_long_enough_goes_without_and_it_is_computed_all_the_same(
     background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
-    assert await background.within(0, "one", counting) is None
+    assert await background.value_within(0, "one", counting) is None
     assert background.running
     counting.may.set()
-    assert await background.within(5, "one", counting) == 1
+    assert await background.value_within(5, "one", counting) == 1
 
 
 async def test_all_who_ask_for_a_key_wait_for_one_computation(
     background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
-    asking = [asyncio.create_task(background.within(None, "one", counting)) for _ in range(3)]
-    assert await background.within(0, "one", counting) is None
+    asking = [asyncio.create_task(background.value_within(None, "one", counting)) for _ in range(3)]
+    assert await background.value_within(0, "one", counting) is None
     counting.may.set()
     assert await asyncio.gather(*asking) == [1, 1, 1]
 
@@ -68,8 +68,8 @@ async def test_all_who_ask_for_a_key_wait_for_one_computation(
 async def test_who_is_cancelled_does_not_end_what_others_wait_for(
     background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
-    first, second = (asyncio.create_task(background.within(None, "one", counting)) for _ in range(2))
-    assert await background.within(0, "one", counting) is None
+    first, second = (asyncio.create_task(background.value_within(None, "one", counting)) for _ in range(2))
+    assert await background.value_within(0, "one", counting) is None
     first.cancel()
     counting.may.set()
     assert await second == 1
@@ -79,8 +79,8 @@ async def test_who_is_cancelled_does_not_end_what_others_wait_for(
 async def test_keys_are_computed_beside_each_other(
     background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
-    assert await background.within(0, "one", counting) is None
-    assert await background.within(5, "other", Counting(at_once=True)) == 1
+    assert await background.value_within(0, "one", counting) is None
+    assert await background.value_within(5, "other", Counting(at_once=True)) == 1
     assert background.running
     await background.aclose()
 
@@ -89,13 +89,13 @@ async def test_a_failure_is_logged_once_raised_to_who_waits_and_computed_anew(
     background: BackgroundComputations[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     counting.failure = OSError("no space left")
-    asking = [asyncio.create_task(background.within(None, "one", counting)) for _ in range(2)]
-    assert await background.within(0, "one", counting) is None
+    asking = [asyncio.create_task(background.value_within(None, "one", counting)) for _ in range(2)]
+    assert await background.value_within(0, "one", counting) is None
     counting.may.set()
     assert [str(error) for error in await asyncio.gather(*asking, return_exceptions=True)] == ["no space left"] * 2
     assert [(record.message, record.exc_info is not None) for record in caplog.records] == [("could not count", True)]
     counting.failure = None
-    assert await background.within(5, "one", counting) == 2
+    assert await background.value_within(5, "one", counting) == 2
 
 
 async def test_a_failure_that_nobody_waits_for_is_logged_and_computed_anew(
@@ -104,34 +104,34 @@ async def test_a_failure_that_nobody_waits_for_is_logged_and_computed_anew(
     ended = asyncio.Event()
     background = BackgroundComputations[str, int]("count", "could not count", ended.set)
     counting.failure = OSError("no space left")
-    assert await background.within(0, "one", counting) is None
+    assert await background.value_within(0, "one", counting) is None
     counting.may.set()
     await ended.wait()
     assert caplog.messages == ["could not count"]
     counting.failure = None
-    assert await background.within(5, "one", counting) == 2
+    assert await background.value_within(5, "one", counting) == 2
 
 
 async def test_a_superseded_key_ends_and_who_waits_for_it_goes_without(
     background: BackgroundComputations[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    waiting = asyncio.create_task(background.within(None, "old", counting))
-    assert await background.within(0, "old", counting) is None
+    waiting = asyncio.create_task(background.value_within(None, "old", counting))
+    assert await background.value_within(0, "old", counting) is None
     background.supersede("old")
     assert background.running
     background.supersede("new")
-    assert await background.within(5, "new", Counting(at_once=True)) == 1
+    assert await background.value_within(5, "new", Counting(at_once=True)) == 1
     assert await waiting is None
     counting.may.set()
-    assert await background.within(5, "old", counting) == 2
+    assert await background.value_within(5, "old", counting) == 2
     assert caplog.messages == []
 
 
 async def test_closing_ends_everything_and_nobody_is_told(counting: Counting) -> None:
     ended: list[bool] = []
     background = BackgroundComputations[str, int]("count", "could not count", lambda: ended.append(True))
-    waiting = [asyncio.create_task(background.within(None, key, counting)) for key in ("one", "other")]
-    assert await background.within(0, "one", counting) is None
+    waiting = [asyncio.create_task(background.value_within(None, key, counting)) for key in ("one", "other")]
+    assert await background.value_within(0, "one", counting) is None
     assert running() == 2
     await background.aclose()
     assert (running(), background.running, ended) == (0, False, [])
@@ -143,7 +143,7 @@ async def test_the_end_of_each_is_told_when_it_no_longer_counts_as_running() -> 
     background = BackgroundComputations[str, int]("count", "could not count", lambda: known.append(background.running))
     failing = Counting(at_once=True)
     failing.failure = OSError("no space left")
-    assert await background.within(5, "one", Counting(at_once=True)) == 1
+    assert await background.value_within(5, "one", Counting(at_once=True)) == 1
     with pytest.raises(OSError, match="no space left"):
-        await background.within(5, "other", failing)
+        await background.value_within(5, "other", failing)
     assert known == [False, False]

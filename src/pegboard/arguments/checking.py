@@ -49,8 +49,8 @@ def compile_schema(
     def refuse(uri: str) -> Any:
         raise ValueError(f"{uri} is outside the schema")
 
-    if _takes_null(schema):
-        schema = _with_null(schema)
+    if _allows_null_anywhere(schema):
+        schema = _allowing_null(schema)
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=pattern_bytes)
     try:
         return jsonschema_rs.validator_for(schema, retriever=refuse, pattern_options=options)
@@ -58,7 +58,7 @@ def compile_schema(
         return None
 
 
-def _takes_null(value: Any) -> bool:
+def _allows_null_anywhere(value: Any) -> bool:
     """Return whether `nullable: true` is anywhere in a value."""
     pending: list[Any] = [value]
     while pending:
@@ -74,7 +74,7 @@ def _takes_null(value: Any) -> bool:
     return False
 
 
-def _with_null(schema: Any) -> Any:
+def _allowing_null(schema: Any) -> Any:
     """Return a schema that takes null wherever it says `nullable: true`, as OpenAPI writes it.
 
     >>> _with_null({"type": "string", "nullable": True})
@@ -83,7 +83,7 @@ def _with_null(schema: Any) -> Any:
     {'anyOf': [{'$ref': '#/$defs/a'}, {'type': 'null'}]}
     """
     if isinstance(schema, list):
-        return [_with_null(one) for one in schema]
+        return [_allowing_null(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     found = {name: _part_with_null(name, part) for name, part in schema.items()}
@@ -100,11 +100,11 @@ def _part_with_null(name: str, part: Any) -> Any:
     if name in _VALUES:
         return part
     if name in _MAPS and isinstance(part, dict):
-        return {key: _with_null(one) for key, one in part.items()}
-    return _with_null(part)
+        return {key: _allowing_null(one) for key, one in part.items()}
+    return _allowing_null(part)
 
 
-def texts_of(compiled: Validator, instance: Any) -> list[tuple[str, str]]:
+def first_problem_texts(compiled: Validator, instance: Any) -> list[tuple[str, str]]:
     """Return the argument and what is wrong with it, for the first problems of a value that does not fit."""
     return [
         (".".join(str(part) for part in error.instance_path), str(error.message)[:LONGEST])
@@ -132,7 +132,7 @@ def main() -> None:
     try:
         fits = compiled is None or compiled.is_valid(instance)
         print("fits" if fits else "wrong", flush=True)  # noqa: T201
-        found = [] if compiled is None or fits else texts_of(compiled, instance)
+        found = [] if compiled is None or fits else first_problem_texts(compiled, instance)
     except ValueError as error:  # nested deeper than the validator goes
         print("wrong", flush=True)  # noqa: T201
         found = [("", f"they are not JSON ({error})")]

@@ -28,7 +28,7 @@ async def problems_elsewhere(tool: Tool, arguments: JsonObject) -> list[tuple[st
     """
     asked = json.dumps({"schema": tool.input_schema, "arguments": arguments}).encode()
     if not sys.executable:
-        raise _not_checked(tool, "there is no interpreter to check them with")
+        raise _unchecked_error(tool, "there is no interpreter to check them with")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -41,14 +41,14 @@ async def problems_elsewhere(tool: Tool, arguments: JsonObject) -> list[tuple[st
         limit=_LIMIT,
     )
     try:
-        return await _answer(tool, child, asked)
+        return await _read_answer(tool, child, asked)
     finally:
         if child.returncode is None:
             child.kill()
             await child.wait()
 
 
-async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -> list[tuple[str, str]]:
+async def _read_answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -> list[tuple[str, str]]:
     first, texts, late = b"", list[Any](), False
     try:
         async with asyncio.timeout(WAIT):
@@ -69,13 +69,13 @@ async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -
     if first == b"fits":
         return []
     if texts:
-        raise _not_checked(tool, "a pattern in it takes too many steps")
+        raise _unchecked_error(tool, "a pattern in it takes too many steps")
     if not late and await child.wait() > 0:
-        raise _not_checked(tool, f"the process that checks them ended with {child.returncode}")
-    raise _not_checked(tool, f"that takes more than {checking.MOST_SECONDS} s")
+        raise _unchecked_error(tool, f"the process that checks them ended with {child.returncode}")
+    raise _unchecked_error(tool, f"that takes more than {checking.MOST_SECONDS} s")
 
 
-def _not_checked(tool: Tool, why: str) -> ToolUnavailableError:
+def _unchecked_error(tool: Tool, why: str) -> ToolUnavailableError:
     """Return the refusal of arguments that could not be checked."""
     return ToolUnavailableError(
         f"The arguments of '{tool.wire}' cannot be checked against its input schema: {why}. The tool was not called.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from pegboard.arguments.checking import compile_schema, texts_of, took_too_many_steps
+from pegboard.arguments.checking import compile_schema, first_problem_texts, took_too_many_steps
 from pegboard.arguments.elsewhere import MOST_AT_ONCE, problems_elsewhere
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool
@@ -62,7 +62,7 @@ class SchemaWork:
         self._known: dict[tuple[int, int], float] = {}
         self._patterned: dict[int, bool] = {}
         self._is_large = _is_large(schema)
-        self._most = math.inf if self._is_large else self._at_most(schema)
+        self._most = math.inf if self._is_large else self._most_lookups(schema)
         self._plain = self._most < math.inf and not self.has_patterns
         self.is_small = self._plain and self._most * (1 + _FEW) <= MOST_WORK
         """Whether a few plain values are little work, whichever they are."""
@@ -75,7 +75,7 @@ class SchemaWork:
         except RecursionError:
             return True
 
-    def of(self, arguments: JsonObject) -> float:
+    def work_of(self, arguments: JsonObject) -> float:
         """Return how much work arguments make at most; infinite where that is not told in a moment."""
         if self._plain and len(arguments) <= _FEW and _SCALARS.issuperset(map(type, arguments.values())):
             return self._most * (1 + len(arguments))
@@ -86,11 +86,11 @@ class SchemaWork:
         except (_TooManyValuesError, RecursionError):
             return math.inf
 
-    def _at_most(self, schema: JsonObject) -> float:
+    def _most_lookups(self, schema: JsonObject) -> float:
         """Return how often a keyword is looked at for one value, infinite for a schema that contains itself."""
         try:
-            each = self._each(schema, _DEEPEST, ())
-            return each if each == self._each(schema, _DEEPEST - 1, ()) else math.inf
+            each = self._count_lookups(schema, _DEEPEST, ())
+            return each if each == self._count_lookups(schema, _DEEPEST - 1, ()) else math.inf
         except (_TooManyValuesError, RecursionError):
             return math.inf
 
@@ -103,13 +103,13 @@ class SchemaWork:
             return len(cast("JsonObject", schema)) + len(values) + sum(inner)
         size = _size_of(value)
         depth = min(size.depth, _DEEPEST)
-        each = self._each(schema, depth, ())
-        if size.depth > _DEEPEST and each != self._each(schema, _DEEPEST - 1, ()):
+        each = self._count_lookups(schema, depth, ())
+        if size.depth > _DEEPEST and each != self._count_lookups(schema, _DEEPEST - 1, ()):
             return math.inf  # it goes deeper with the value
         characters = size.characters * _CHARACTER if self._has_pattern(schema, set()) else 0
         return each * (size.values + characters)
 
-    def _each(self, schema: Any, depth: int, above: tuple[int, ...]) -> float:
+    def _count_lookups(self, schema: Any, depth: int, above: tuple[int, ...]) -> float:
         """Return how often at most a keyword is looked at for one value, down to a depth below this one."""
         if not isinstance(schema, dict) or depth < 0:
             return 1
@@ -119,16 +119,20 @@ class SchemaWork:
         key = id(parts), depth
         if (known := self._known.get(key)) is None:
             here = (*above, id(parts))
-            same = sum(self._each(one, depth, here) for one in self._same_value(parts))
+            same = sum(self._count_lookups(one, depth, here) for one in self._same_value(parts))
             if any(name in parts for name in _LEFT_OVER):
                 same *= 3  # they are tried again to see what they left over
             below = depth - 1
-            inner = sum(self._each(parts[name], below, ()) for name in (*_EACH, *_LEFT_OVER) if _holds(parts, name))
-            inner += sum(self._each(one, below, ()) for one in _values(parts.get("patternProperties")))
-            inner += max((self._each(one, below, ()) for one in _values(parts.get("properties"))), default=0)
+            inner = sum(
+                self._count_lookups(parts[name], below, ())
+                for name in (*_EACH, *_LEFT_OVER)
+                if _has_mapping(parts, name)
+            )
+            inner += sum(self._count_lookups(one, below, ()) for one in _values(parts.get("patternProperties")))
+            inner += max((self._count_lookups(one, below, ()) for one in _values(parts.get("properties"))), default=0)
             listed = [*_values(parts.get("prefixItems")), *_values(parts.get("items"), lists=True)]
-            inner += max((self._each(one, below, ()) for one in listed), default=0)
-            known = self._known[key] = _own(parts) + same + inner
+            inner += max((self._count_lookups(one, below, ()) for one in listed), default=0)
+            known = self._known[key] = _cost_of_keywords(parts) + same + inner
         return known
 
     def _same_value(self, schema: JsonObject) -> Iterator[Any]:
@@ -142,9 +146,9 @@ class SchemaWork:
             yield from _values(schema.get(name))
         for name in ("$ref", "$dynamicRef", "$recursiveRef"):
             if name in schema:
-                yield self._target(schema[name])
+                yield self._resolve_reference(schema[name])
 
-    def _target(self, reference: Any) -> Any:
+    def _resolve_reference(self, reference: Any) -> Any:
         """Return the part that a reference names; the whole schema for one that only the validator can follow."""
         found: Any = self._schema
         if isinstance(reference, str) and reference.startswith("#/"):
@@ -171,7 +175,11 @@ class SchemaWork:
             seen.add(id(parts))
             patterns = [parts.get("pattern"), *_keys(parts.get("patternProperties"))]
             known = any(isinstance(one, str) and not _is_cheap(one) for one in patterns)
-            targets = [self._target(parts[name]) for name in ("$ref", "$dynamicRef", "$recursiveRef") if name in parts]
+            targets = [
+                self._resolve_reference(parts[name])
+                for name in ("$ref", "$dynamicRef", "$recursiveRef")
+                if name in parts
+            ]
             known = known or any(self._has_pattern(one, seen) for one in (*parts.values(), *targets))
             if known or len(seen) == 1:
                 self._patterned[id(parts)] = known
@@ -198,7 +206,7 @@ def _is_large(schema: JsonObject) -> bool:
         return True
 
 
-def _holds(schema: JsonObject, name: str) -> bool:
+def _has_mapping(schema: JsonObject, name: str) -> bool:
     return isinstance(schema.get(name), dict)
 
 
@@ -212,7 +220,7 @@ def _values(value: Any, *, lists: bool = False) -> Iterable[Any]:
     return cast("JsonObject", value).values() if isinstance(value, dict) and not lists else ()
 
 
-def _own(schema: JsonObject) -> int:
+def _cost_of_keywords(schema: JsonObject) -> int:
     """Return what the keywords of one schema come to at one value, without its parts."""
     choices = sum(_size_of(schema[name]).values for name in ("enum", "const") if name in schema) * _CHOICE
     return len(schema) + choices + (_ITEM if schema.get("uniqueItems") else 0)
@@ -252,19 +260,19 @@ class _Known:
         self.work = SchemaWork(schema)
 
     @cached_property
-    def compiled(self) -> Validator | None:
+    def compiled_schema(self) -> Validator | None:
         return compile_schema(dict(self.schema))
 
     @cached_property
     def checks_nothing(self) -> bool:
         """Return whether everything fits: the schema is not valid, which is not for the size of a pattern."""
-        return self.compiled is None and not self.work.has_patterns
+        return self.compiled_schema is None and not self.work.has_patterns
 
     @cached_property
     def is_valid(self) -> Callable[[JsonObject], bool]:
         """Return what tells whether arguments fit."""
-        if self.compiled is not None:
-            return self.compiled.is_valid
+        if self.compiled_schema is not None:
+            return self.compiled_schema.is_valid
         return lambda _: self.checks_nothing
 
 
@@ -283,11 +291,11 @@ class SchemaValidator:
         """Return whether arguments fit; False too where that takes long to see, or where they are not JSON."""
         known = self._known.get(tool.wire)
         if known is None or known.schema is not tool.input_schema:
-            known = self._of(tool)
+            known = self._validator_of(tool)
         instance = arguments if type(arguments) is dict else dict(arguments)
         few = known.work.is_small and len(instance) <= _FEW and _SCALARS.issuperset(map(type, instance.values()))
         try:
-            return (few or known.work.of(instance) <= MOST_WORK) and known.is_valid(instance)
+            return (few or known.work.work_of(instance) <= MOST_WORK) and known.is_valid(instance)
         except (ValueError, RecursionError):
             return False
 
@@ -297,15 +305,15 @@ class SchemaValidator:
         Raises:
             ToolUnavailableError: The schema takes too long to check these arguments against.
         """
-        known, instance = self._of(tool), _plain(arguments)
-        work = known.work.of(instance)
+        known, instance = self._validator_of(tool), _as_dict(arguments)
+        work = known.work.work_of(instance)
         try:
             if work <= MOST_WORK:
-                compiled = known.compiled
+                compiled = known.compiled_schema
                 if known.checks_nothing or (compiled is not None and compiled.is_valid(instance)):
                     return []
                 if compiled is not None and work <= MOST_WORK_FOR_TEXTS:
-                    texts = texts_of(compiled, instance)
+                    texts = first_problem_texts(compiled, instance)
                     if not took_too_many_steps(texts):
                         return _sentences(texts)
             async with self._elsewhere:
@@ -313,14 +321,14 @@ class SchemaValidator:
         except (ValueError, TypeError, RecursionError) as error:  # a lone surrogate, a cycle, an object, too deep
             return [f"they are not JSON ({one_line(str(error), limit=_LONGEST)})"]
 
-    def _of(self, tool: Tool) -> _Known:
+    def _validator_of(self, tool: Tool) -> _Known:
         known = self._known.get(tool.wire)
         if known is None or known.schema is not tool.input_schema:
             known = self._known[tool.wire] = _Known(tool.input_schema)
         return known
 
 
-def _plain(arguments: JsonObject) -> JsonObject:
+def _as_dict(arguments: JsonObject) -> JsonObject:
     return arguments if isinstance(arguments, dict) else dict(arguments)
 
 

@@ -51,7 +51,7 @@ class OwnLoop:
         """Return what an awaitable gives that is started in the loop; an interrupt cancels it."""
         self._check()
 
-        async def run() -> T:
+        async def run_coroutine() -> T:
             if self._ended:
                 raise board_closed(_OPEN)
             task = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -61,7 +61,7 @@ class OwnLoop:
             finally:
                 self._running.discard(task)
 
-        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(run_coroutine(), self._loop)
         try:
             return future.result()
         except CancelledError:
@@ -73,10 +73,10 @@ class OwnLoop:
     def run(self, call: Callable[[], T]) -> T:
         """Return what a plain function returns that is called in the loop."""
 
-        async def called() -> T:
+        async def call_function() -> T:
             return call()
 
-        return self.wait(called)
+        return self.wait(call_function)
 
     async def end(self) -> None:
         """Cancel what other threads still wait for, before the board is closed."""
@@ -126,7 +126,7 @@ class BlockingMethod(Protocol[P, T_co]):
         ...
 
 
-def blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> BlockingMethod[P, T]:
+def as_blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> BlockingMethod[P, T]:
     """Return the method that waits for this one: the same arguments, and what comes of awaiting it."""
 
     @wraps(method)
@@ -136,7 +136,7 @@ def blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> BlockingMetho
     return cast("BlockingMethod[P, T]", wait)
 
 
-def opening(
+def as_blocking_session(
     method: Callable[Concatenate[S, P], Awaitable[Session]],
 ) -> BlockingMethod[P, SyncSession]:
     """Return the method that waits for this one and returns its session as a blocking one."""
@@ -153,26 +153,26 @@ def opening(
 class SyncApprovals(Blocking[Approvals]):
     """The calls that wait for a person, blocking: as ``Approvals``, method by method."""
 
-    list = blocking(Approvals.list)
-    allow = blocking(Approvals.allow)
-    refuse = blocking(Approvals.refuse)
+    list = as_blocking(Approvals.list)
+    allow = as_blocking(Approvals.allow)
+    refuse = as_blocking(Approvals.refuse)
 
 
 class SyncPermissions(Blocking[Permissions]):
     """The switches that are set at run time, blocking: as ``Permissions``, method by method."""
 
-    set = blocking(Permissions.set)
-    accept_claims = blocking(Permissions.accept_claims)
-    panel = blocking(Permissions.panel)
-    show = blocking(Permissions.show)
+    set = as_blocking(Permissions.set)
+    accept_claims = as_blocking(Permissions.accept_claims)
+    panel = as_blocking(Permissions.panel)
+    show = as_blocking(Permissions.show)
 
 
 class SyncPins(Blocking[Pins]):
     """The definitions of servers' tools that count, blocking: as ``Pins``, method by method."""
 
-    list = blocking(Pins.list)
-    show = blocking(Pins.show)
-    accept = blocking(Pins.accept)
+    list = as_blocking(Pins.list)
+    show = as_blocking(Pins.show)
+    accept = as_blocking(Pins.accept)
 
 
 class SyncSession(Blocking[Session]):
@@ -201,23 +201,23 @@ class SyncSession(Blocking[Session]):
     def host(self, host: Host) -> None:
         self._plain.host = host
 
-    surface = blocking(Session.surface)
-    changes = blocking(Session.changes)
-    wire = blocking(Session.wire)
-    instructions = blocking(Session.instructions)
-    load = blocking(Session.load)
-    unload = blocking(Session.unload)
-    fallback = blocking(Session.fallback)
-    use_loadout = blocking(Session.use_loadout)
-    child = opening(Session.child)
-    end_turn = blocking(Session.end_turn)
-    mark_turn = blocking(Session.mark_turn)
-    search = blocking(Session.search)
-    run_cost = blocking(Session.run_cost)
-    explain = blocking(Session.explain)
-    call = blocking(Session.call)
-    decide = blocking(Session.decide)
-    resume = blocking(Session.resume)
+    surface = as_blocking(Session.surface)
+    changes = as_blocking(Session.changes)
+    wire = as_blocking(Session.wire)
+    instructions = as_blocking(Session.instructions)
+    load = as_blocking(Session.load)
+    unload = as_blocking(Session.unload)
+    fallback = as_blocking(Session.fallback)
+    use_loadout = as_blocking(Session.use_loadout)
+    child = as_blocking_session(Session.child)
+    end_turn = as_blocking(Session.end_turn)
+    mark_turn = as_blocking(Session.mark_turn)
+    search = as_blocking(Session.search)
+    run_cost = as_blocking(Session.run_cost)
+    explain = as_blocking(Session.explain)
+    call = as_blocking(Session.call)
+    decide = as_blocking(Session.decide)
+    resume = as_blocking(Session.resume)
 
 
 SyncRunChild = Callable[[SyncSession, str], str]
@@ -286,11 +286,11 @@ class SyncPegboard(Blocking[Board]):
 
         self._loop.run(lambda: setattr(self._plain, "on_schedule", run_scheduled if run is not None else None))
 
-    session = opening(Board.session)
-    ready = blocking(Board.ready)
-    plugins = blocking(Board.plugins)
-    tools = blocking(Board.tools)
-    forget = blocking(Board.forget)
+    session = as_blocking_session(Board.session)
+    ready = as_blocking(Board.ready)
+    plugins = as_blocking(Board.plugins)
+    tools = as_blocking(Board.tools)
+    forget = as_blocking(Board.forget)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile; see ``Pegboard.agent``."""

@@ -16,14 +16,14 @@ from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.discover import discover_every
-from pegboard.board.observability.audit import Events, Recorder
+from pegboard.board.observability.audit import EventSubscribers, Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations, RememberedUse
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.permissions import Permissions
 from pegboard.board.pins import Pins
 from pegboard.board.resources.aggregator import ResourceAggregator
-from pegboard.board.services import Services, UnkeptArguments
+from pegboard.board.services import PendingSecretArguments, Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
 from pegboard.board.views.check_input import check_host, check_texts, checked_scope
@@ -40,7 +40,7 @@ from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect, activation_of
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
-from pegboard.ports.store_health import CanBeLost, StoreHealth
+from pegboard.ports.store_health import LosableStore, StoreHealth
 from pegboard.support.tasks import BackgroundTasks
 
 RunChild = Callable[[Session, str], Awaitable[str]]
@@ -54,7 +54,7 @@ RunScheduled: TypeAlias = "Callable[[Session, DueSchedule], Awaitable[object]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class BoardAdapters:
     """The adapters that a board works with; assembly picks them."""
 
     store: Store
@@ -75,8 +75,8 @@ class Board:
     ``resources`` are for adapters: the gateway and the command.
     """
 
-    def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
-        events, metrics, prices = Events(), SessionMetrics(), ToolPrices(parts.counter.count)
+    def __init__(self, parts: BoardAdapters, *, masker: Masker, env: Mapping[str, str]) -> None:
+        events, metrics, prices = EventSubscribers(), SessionMetrics(), ToolPrices(parts.counter.count)
         recorder = Recorder(parts.store, metrics, events, masker)
         pins = DefinitionPins(parts.store, recorder)
         loader = CatalogLoader(
@@ -103,19 +103,19 @@ class Board:
                 prices,
                 parts.counter.count,
                 self._plugin_of,
-                rendered=recorder.rendered,
+                rendered=recorder.render_text,
                 count_apart=getattr(parts.counter, "count_apart", None),
             ),
             conversations=Conversations(),
             uses=RememberedUse(parts.store),
             prices=prices,
-            unkept=UnkeptArguments(),
+            unkept=PendingSecretArguments(),
             own_files=OwnFilesGuard(),
             delegation=Delegation(),
             live=LiveSessions(),
         )
         self._tasks = BackgroundTasks()
-        if isinstance(parts.store, CanBeLost):
+        if isinstance(parts.store, LosableStore):
             parts.store.on_health(self._store_health_changed)
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
@@ -258,13 +258,13 @@ class Board:
             A record for each session, plain JSON.
         """
         services = self.services
-        return services.metrics.report(services.prices, services.counter.count, self._everything)
+        return services.metrics.report(services.prices, services.counter.count, self._all_tools)
 
-    def _everything(self, agent: str) -> Sequence[Tool] | None:
+    def _all_tools(self, agent: str) -> Sequence[Tool] | None:
         """Return everything that an agent may use; None where some of it is unknown, or the agent is gone (F4)."""
         if agent not in self.world.agents:
             return None
-        permissions = self.services.compiler.of_agent(agent)
+        permissions = self.services.compiler.permissions_of_agent(agent)
         return None if unknown_plugins(permissions) else usable(permissions)
 
     def agent(self, name: str | None) -> Agent:
@@ -331,7 +331,7 @@ class Board:
             host=self._host_of(profile) if host is None else host,
             chosen=host is not None,
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=scope),
-            conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
+            conversation=self.services.conversations.conversation_of(key) if session_id is not None else Conversation(),
             client=client,
         )
         return Session(self.services, info)
@@ -380,7 +380,7 @@ class Board:
         if agent is None:
             return tuple(self.world.catalog)
         await self.services.compiler.refresh()
-        return self.services.compiler.of_agent(agent, principal).permitted
+        return self.services.compiler.permissions_of_agent(agent, principal).permitted
 
     async def ready(self, *plugins: str) -> None:
         """Start or construct plugins ahead of their first use; faults are in the catalog then.
@@ -424,4 +424,4 @@ class Board:
         await self.services.store.aclose()
 
 
-__all__ = ["Board", "Parts", "Permissions"]
+__all__ = ["Board", "BoardAdapters", "Permissions"]

@@ -12,8 +12,8 @@ from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
-from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.names import ExactName, NearName, Unknown, Unseen, resolve
+from pegboard.board.snapshot import Snapshot, read_snapshot
+from pegboard.core.access.names import ExactName, NearName, UnknownName, UnseenTool, resolve
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
@@ -29,7 +29,7 @@ ASKED: Final = IN_PROCESS | {"server"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Unseen:
+class _UnseenPlugins:
     """The plugins that are not known yet: those loaded from the start, and those that could be searched."""
 
     at_start: tuple[PluginRequest, ...]
@@ -42,12 +42,12 @@ async def discover_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
 
     Servers that could be searched are asked in the background.
     """
-    unseen = _unseen(snapshot.permissions)
-    loaded = _loaded(snapshot.permissions, snapshot.state, unseen)
-    seen = await _asked(services, snapshot, loaded, unseen.in_process)
+    unseen = _unseen_plugins(snapshot.permissions)
+    loaded = _unknown_loaded(snapshot.permissions, snapshot.state, unseen)
+    seen = await _ask_plugins(services, snapshot, loaded, unseen.in_process)
     if seen is not snapshot:  # only now it is known what the tools require
-        seen = await _asked(services, seen, _required_at_start(seen.permissions), ())
-    services.loader.ask_stale(_from_start(snapshot.permissions))
+        seen = await _ask_plugins(services, seen, _required_at_start(seen.permissions), ())
+    services.loader.ask_stale(_variants_from_start(snapshot.permissions))
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
@@ -55,17 +55,17 @@ async def discover_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
 
 async def discover_searchable(services: Services, snapshot: Snapshot) -> Snapshot:
     """Return the session once the plugins that could be searched have been seen, as far as they answer in time."""
-    unseen = _unseen(snapshot.permissions)
-    return await _asked(services, snapshot, unseen.servers, unseen.in_process)
+    unseen = _unseen_plugins(snapshot.permissions)
+    return await _ask_plugins(services, snapshot, unseen.servers, unseen.in_process)
 
 
-def all_searchable_seen(snapshot: Snapshot) -> bool:
+def are_all_searchable_known(snapshot: Snapshot) -> bool:
     """Return whether :func:`discover_searchable` has nothing to ask for."""
-    unseen = _unseen(snapshot.permissions)
+    unseen = _unseen_plugins(snapshot.permissions)
     return not unseen.servers and not unseen.in_process
 
 
-async def _asked(
+async def _ask_plugins(
     services: Services, snapshot: Snapshot, loaded: Sequence[PluginRequest], in_process: Sequence[PluginRequest]
 ) -> Snapshot:
     """Return the session once plugins were asked for, with patience for those that are loaded."""
@@ -73,7 +73,7 @@ async def _asked(
         return snapshot
     waited = await services.loader.ready(loaded, wait=SERVER_WAIT, patient=True)
     waited = await services.loader.ready(in_process, wait=SERVER_WAIT) or waited
-    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
+    return await read_snapshot(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
 def _is_older(services: Services, snapshot: Snapshot) -> bool:
@@ -86,30 +86,30 @@ async def discover_named(services: Services, snapshot: Snapshot, command: Load) 
     if snapshot.permissions.entries.unresolved:
         snapshot = await discover_searchable(services, snapshot)
     for retry in (True, False):
-        named = _named(snapshot.permissions, command)
+        named = _requests_by_name(snapshot.permissions, command)
         waited = await services.loader.ready(named, retry=retry, confirm=True)
         if not (waited or _is_older(services, snapshot)):
             break
-        snapshot = await read(services, snapshot.info)
+        snapshot = await read_snapshot(services, snapshot.info)
     return snapshot
 
 
 async def discover_called(services: Services, snapshot: Snapshot, owner: str) -> Snapshot:
     """Return the session once the plugin that may have a called tool has been seen, or all of them without one (X1)."""
     if not owner:
-        unseen = _unseen(snapshot.permissions)
-        return await _asked(
-            services, snapshot, _loaded(snapshot.permissions, snapshot.state, unseen), unseen.in_process
+        unseen = _unseen_plugins(snapshot.permissions)
+        return await _ask_plugins(
+            services, snapshot, _unknown_loaded(snapshot.permissions, snapshot.state, unseen), unseen.in_process
         )
     waited = await services.loader.ready([PluginRequest(plugin=owner)], retry=True)
-    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
+    return await read_snapshot(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
 async def discover_code(services: Services, snapshot: Snapshot, tool: Tool) -> Snapshot:
     """Return the session once the code that a tool runs has answered, where only the store knew it, or it failed."""
     request = PluginRequest(plugin=tool.plugin, overrides=snapshot.permissions.entries.of_tool(tool).overrides)
     waited = await services.loader.ready([request], retry=True, confirm=True)
-    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
+    return await read_snapshot(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
 async def discover_every(services: Services, kinds: Container[str] = ASKED) -> None:
@@ -120,29 +120,29 @@ async def discover_every(services: Services, kinds: Container[str] = ASKED) -> N
         await services.compiler.refresh()  # a part of the world follows the whole
 
 
-def _loaded(permissions: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
+def _unknown_loaded(permissions: CompiledPermissions, state: State, unseen: _UnseenPlugins) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
     if state.loadout is not None:
-        requests += _of_loadout(permissions, state.loadout)
+        requests += _requests_of_loadout(permissions, state.loadout)
     for lease in state.leases:
-        requests += _of_subject(permissions, lease.subject)
+        requests += _requests_of_subject(permissions, lease.subject)
     plugins = permissions.world.catalog.plugins
     return [request for request in requests if may_bring(permissions, state, plugins[request.plugin])]
 
 
 @once_per_permissions
-def _unseen(permissions: CompiledPermissions) -> _Unseen:
-    return _Unseen(
-        at_start=tuple(at_start(permissions)),
+def _unseen_plugins(permissions: CompiledPermissions) -> _UnseenPlugins:
+    return _UnseenPlugins(
+        at_start=tuple(unknown_at_start(permissions)),
         in_process=tuple(_worth_asking(permissions, IN_PROCESS)),
         servers=tuple(_worth_asking(permissions, frozenset({"server"}))),
     )
 
 
-def at_start(permissions: CompiledPermissions) -> Iterator[PluginRequest]:
+def unknown_at_start(permissions: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
-    yield from _of_entries(permissions, starting_entries(permissions))
+    yield from _requests_of_entries(permissions, starting_entries(permissions))
     plugins = permissions.world.catalog.plugins
     for name in permissions.entries.unresolved_from_start:
         if not plugins[name].variants:
@@ -150,15 +150,17 @@ def at_start(permissions: CompiledPermissions) -> Iterator[PluginRequest]:
 
 
 @once_per_permissions
-def _of_loadout(permissions: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+def _requests_of_loadout(permissions: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
     """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
     return tuple(
-        _of_entries(permissions, map(permissions.entries.of_plugin, sorted(active_plugins(permissions, loadout))))
+        _requests_of_entries(
+            permissions, map(permissions.entries.of_plugin, sorted(active_plugins(permissions, loadout)))
+        )
     )
 
 
 @once_per_permissions
-def _from_start(permissions: CompiledPermissions) -> frozenset[tuple[str, str]]:
+def _variants_from_start(permissions: CompiledPermissions) -> frozenset[tuple[str, str]]:
     """Return the variants that are loaded from the start, known or not."""
     return frozenset((entry.plugin, entry.key) for entry in starting_entries(permissions))
 
@@ -174,11 +176,11 @@ def _required_at_start(permissions: CompiledPermissions) -> tuple[PluginRequest,
 
 
 @once_per_permissions
-def _of_subject(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
-    return tuple(_of_entries(permissions, tools_of_subject(permissions, subject).entries))
+def _requests_of_subject(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+    return tuple(_requests_of_entries(permissions, tools_of_subject(permissions, subject).entries))
 
 
-def _of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> Iterator[PluginRequest]:
+def _requests_of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> Iterator[PluginRequest]:
     for entry in entries:
         plugin = permissions.world.catalog.plugins[entry.plugin]
         variant = plugin.variant(entry.key)
@@ -190,26 +192,26 @@ def _of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> I
 
 def named_plugins(permissions: CompiledPermissions, command: Load) -> tuple[str, ...]:
     """Return the plugins that a load names, itself or by what they have."""
-    return tuple(dict.fromkeys(request.plugin for request in _named(permissions, command)))
+    return tuple(dict.fromkeys(request.plugin for request in _requests_by_name(permissions, command)))
 
 
-def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
-    return tuple(request for name in command.names for request in _of_name(permissions, name))
+def _requests_by_name(permissions: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
+    return tuple(request for name in command.names for request in _requests_of_name(permissions, name))
 
 
-def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
+def _requests_of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
     """Return what a name stands for; a server may have a tool whose bare name is written."""
     match resolve(permissions, name):
         case ExactName(subject) | NearName(subject):
-            return _of_ref(permissions, subject)
-        case Unseen(plugin):
+            return _requests_of_ref(permissions, subject)
+        case UnseenTool(plugin):
             return (PluginRequest(plugin=plugin.name),)
-        case Unknown():
+        case UnknownName():
             return ()
 
 
 @once_per_permissions
-def _of_ref(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+def _requests_of_ref(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
     """Return the plugins that a subject stands for, and those that have, or may have, what its tools require (T8)."""
     plugins, found = permissions.world.catalog.plugins, tools_of_subject(permissions, subject)
     tools = tuple(tool for tool, _ in found.tools)

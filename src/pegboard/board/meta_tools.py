@@ -174,11 +174,11 @@ def meta_tools_by_name(
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
     cut = _may_lack_search(services, permissions, info.host) and view(services, info, permissions, state).cut
-    return _by_name(permissions, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
+    return _meta_tools_by_name(permissions, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
 
 
 @once_per_permissions
-def _by_name(
+def _meta_tools_by_name(
     permissions: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None, cut: bool
 ) -> Mapping[str, Tool]:
     shown = View(permissions=permissions, state=State(loadout=loadout), stable=stable, cut=cut)
@@ -204,10 +204,10 @@ def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
 
 def command_context(services: Services, info: SessionInfo, permissions: CompiledPermissions) -> CommandContext:
     """Return what the host and the dialect of a session add to commands."""
-    return _command_context(permissions, services, _in_kind(info.host), info.stable)
+    return _command_context(permissions, services, _representative_host(info.host), info.stable)
 
 
-def _in_kind(host: Host) -> Host:
+def _representative_host(host: Host) -> Host:
     """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
     if host.cache is None:
         return host

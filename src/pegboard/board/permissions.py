@@ -19,11 +19,11 @@ from pegboard.core.access.settings.own_settings import (
     with_switch,
     without_off,
 )
-from pegboard.core.access.switches import meaning, other_spellings, switchable
+from pegboard.core.access.switches import other_spellings, subjects_named, switchable
 from pegboard.core.model.naming import did_you_mean, label_problem, one_line, some_of
 from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.principals.bearer_tokens import opens
+from pegboard.core.principals.bearer_tokens import may_use_agent
 from pegboard.errors import UsageError
 from pegboard.ports import UNCHECKED, SessionKey, StoredPermissions, SwitchChange, Unchecked
 
@@ -45,11 +45,11 @@ async def grants_more(
     if principal is not None:
         switches = with_switch(compiler.personal(agent, principal), name, value, world)
         own = without_off(compiler.own_settings(agent, principal), name, world)
-        return _more(services, agent, compiler.stored(agent), {principal: (switches, own)})
-    return _more(services, agent, with_switch(compiler.stored(agent), name, value, world), EMPTY)
+        return _widens_use(services, agent, compiler.stored(agent), {principal: (switches, own)})
+    return _widens_use(services, agent, with_switch(compiler.stored(agent), name, value, world), EMPTY)
 
 
-async def first_granted_more(services: Services, changes: Sequence[SwitchChange]) -> str | None:
+async def first_agent_granted_more(services: Services, changes: Sequence[SwitchChange]) -> str | None:
     """Return the first agent that switches set together grant what its file does not, or None."""
     await services.compiler.refresh()
     switches = [one for one in changes if one.kind == "switch"]
@@ -59,7 +59,7 @@ async def first_granted_more(services: Services, changes: Sequence[SwitchChange]
             if one.agent == agent:
                 then.pop(one.name, None)
                 then.update({} if one.value is None else {one.name: one.value})
-        if _more(services, agent, then, EMPTY):
+        if _widens_use(services, agent, then, EMPTY):
             return agent
     return None
 
@@ -78,21 +78,21 @@ _Personal = tuple[Mapping[str, bool], OwnSettings]
 """The switches for one principal, and what the agent has set for itself."""
 
 
-def _more(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, _Personal]) -> bool:
+def _widens_use(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, _Personal]) -> bool:
     """Return whether the agent may use more, for everybody or a principal with switches of its own.
 
     Pauses do not count: they end some time, and grant nothing.
     """
     compiler = services.compiler
     now, every = compiler.stored(agent), compiler.principals(agent)
-    file = compiler.supposing_switches(agent, EMPTY).of_agent(agent)
+    file = compiler.supposing_switches(agent, EMPTY).permissions_of_agent(agent)
     before, after = (compiler.supposing_switches(agent, one) for one in (now, then))
     for principal in {None, *every, *personal}:
         old: _Personal = (EMPTY, NO_SETTINGS)
         if principal is not None:
             old = compiler.personal(agent, principal), compiler.own_settings(agent, principal)
         new = old if principal is None else personal.get(principal, old)
-        if _gains(after.of_agent_with(agent, *new), before.of_agent_with(agent, *old), file):
+        if _permits_more(after.permissions_with(agent, *new), before.permissions_with(agent, *old), file):
             return True
         if _names_unknown({**then, **new[0]}, {**now, **old[0]}, file):
             return True
@@ -105,7 +105,7 @@ def _names_unknown(then: Mapping[str, bool], now: Mapping[str, bool], file: Comp
     for name, value in then.items():
         if not value or now.get(name) or file.agent.switches.get(name):
             continue
-        refs = meaning(world, name, on=True)
+        refs = subjects_named(world, name, on=True)
         kits = [ref.name for ref in refs if ref.kind == "toolkit" and ref.name not in file.entries.loadable_toolkits]
         names = [member.name for kit in kits for member in world.toolkits[kit].members] if refs else [name]
         if any(find(one, world.catalog) is None and any(world.catalog.unseen_owners(one)) for one in names):
@@ -113,7 +113,7 @@ def _names_unknown(then: Mapping[str, bool], now: Mapping[str, bool], file: Comp
     return False
 
 
-def _gains(after: CompiledPermissions, *others: CompiledPermissions) -> bool:
+def _permits_more(after: CompiledPermissions, *others: CompiledPermissions) -> bool:
     """Return whether something is permitted that is permitted in none of the others; what may still come too."""
     for plugin in after.world.catalog.plugins.values():
         had = {tool.id for one in others for tool in one.plugin_permissions.tools_of(plugin)}
@@ -140,7 +140,7 @@ class Permissions:
 
     def _may_grant(self, agent: str, by: str) -> bool:
         owned = [token for token in self._services.tokens.in_force if token.principal == by]
-        return not owned or any("configure" in token.rights and opens(token, agent) for token in owned)
+        return not owned or any("configure" in token.rights and may_use_agent(token, agent) for token in owned)
 
     async def set(
         self,
@@ -192,7 +192,7 @@ class Permissions:
         if not await services.store.set_switch(
             agent, name, value, expected=expected, replaces=replaces, principal=principal, audit=[record]
         ):
-            raise await _changed_meanwhile(services, agent, name, principal)
+            raise await _changed_meanwhile_error(services, agent, name, principal)
         services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})
 
     async def accept_claims(self, *, by: str = LOCAL, tools: Collection[str] | None = None) -> tuple[Tool, ...]:
@@ -248,7 +248,7 @@ class Permissions:
         await discover_every(services, IN_PROCESS)
         await services.compiler.refresh()
         compiler = services.compiler
-        return panel(compiler.of_agent(agent, principal), compiler.without_switches(agent), services.masker)
+        return panel(compiler.permissions_of_agent(agent, principal), compiler.without_switches(agent), services.masker)
 
     async def show(self, principal: str | None = None) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name (P2).
@@ -332,7 +332,7 @@ def _stored_of(stored: StoredPermissions, agent: str, principal: str | None) -> 
     return stored.principal_switches.get(agent, {}).get(principal, {})
 
 
-async def _changed_meanwhile(services: Services, agent: str, name: str, principal: str | None) -> UsageError:
+async def _changed_meanwhile_error(services: Services, agent: str, name: str, principal: str | None) -> UsageError:
     """Return the error that says who set a switch meanwhile, and to what."""
     stored = _stored_of(await services.store.stored_permissions(), agent, principal).get(name)
     state = "not set" if stored is None else "on" if stored else "off"

@@ -31,7 +31,7 @@ class Pins:
             StoreError: the pins cannot be read.
         """
         await self._services.compiler.refresh()
-        found = tuple(self._named(names))
+        found = tuple(self._pinned_tools(names))
         return tuple(one for one in found if one.waits) if waiting else found
 
     async def show(self, *names: str, waiting: bool = False) -> tuple[PinnedTool, ...]:
@@ -85,7 +85,7 @@ class Pins:
                 accepted += [one for one in group if one in waiting or one.status == "gone"]
         return tuple(accepted)
 
-    def _named(self, names: Sequence[str]) -> Iterator[PinnedTool]:
+    def _pinned_tools(self, names: Sequence[str]) -> Iterator[PinnedTool]:
         servers = [one for one in self._services.world.catalog.plugins.values() if one.kind == "server"]
         if not names:
             for server in servers:
@@ -93,7 +93,7 @@ class Pins:
             return
         found: dict[tuple[str, str], PinnedTool] = {}
         for name in names:
-            own = self._of_name(servers, name)
+            own = self._pins_of_name(servers, name)
             if own is None:
                 known = (one.name for one in servers)
                 raise UsageError(
@@ -104,7 +104,7 @@ class Pins:
             found.update({(one.plugin, one.tool): one for one in own})
         yield from found.values()
 
-    def _of_name(self, servers: Sequence[Plugin], name: str) -> Sequence[PinnedTool] | None:
+    def _pins_of_name(self, servers: Sequence[Plugin], name: str) -> Sequence[PinnedTool] | None:
         """Return the tools of the server of this name, else the tool of this name, or None where there is neither."""
         for server in servers:
             if server.name == name:

@@ -15,7 +15,7 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.login_addresses import LoginAddresses
-from pegboard.board.observability.audit import Events, Recorder
+from pegboard.board.observability.audit import EventSubscribers, Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations, RememberedUse
 from pegboard.board.observability.metrics import SessionMetrics
@@ -27,7 +27,7 @@ from pegboard.core.principals.bearer_tokens import Token
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Store, TokenCounter
-from pegboard.ports.store_health import REACHABLE, CanBeLost, StoreHealth
+from pegboard.ports.store_health import REACHABLE, LosableStore, StoreHealth
 
 _MOST_SESSIONS: Final = 128
 _MOST_OF_SESSION: Final = 32
@@ -73,7 +73,7 @@ class CallsAwaitingLogin:
             most = max(counts, key=counts.__getitem__)
             del self._of_session[next(one for one in self._of_session if one.principal == most)]
 
-    def of(self, key: SessionKey, call_id: str) -> AwaitingCall | None:
+    def waiting_call(self, key: SessionKey, call_id: str) -> AwaitingCall | None:
         """Return a call of this session that waits, or has been resumed."""
         calls = self._of_session.get(key)
         return None if calls is None else calls.get(call_id)
@@ -180,7 +180,7 @@ class ConnectedClients:
 _MOST_UNKEPT: Final = 256
 
 
-class UnkeptArguments:
+class PendingSecretArguments:
     """Arguments that hold a secret, which no store is to have, by the approval that they wait for (X5).
 
     The newest ``_MOST_UNKEPT`` of them are kept.
@@ -219,14 +219,14 @@ class Services:
     availability: Availability
     loader: CatalogLoader
     pins: DefinitionPins
-    events: Events
+    events: EventSubscribers
     recorder: Recorder
     metrics: SessionMetrics
     billing: Billing
     conversations: Conversations
     uses: RememberedUse
     prices: ToolPrices
-    unkept: UnkeptArguments
+    unkept: PendingSecretArguments
     own_files: OwnFilesGuard
     delegation: Delegation
     live: LiveSessions
@@ -247,7 +247,7 @@ class Services:
     @property
     def store_health(self) -> StoreHealth:
         """Return whether the store can be reached now; nothing is waited for."""
-        return self.store.health if isinstance(self.store, CanBeLost) else REACHABLE
+        return self.store.health if isinstance(self.store, LosableStore) else REACHABLE
 
     @property
     def world(self) -> World:

@@ -18,7 +18,7 @@ from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
-from pegboard.board.snapshot import Snapshot, read, read_start, unchanged
+from pegboard.board.snapshot import Snapshot, known_if_unchanged, read_snapshot, read_start
 from pegboard.board.views.check_input import (
     check_texts,
     checked_choice,
@@ -28,7 +28,7 @@ from pegboard.board.views.check_input import (
 from pegboard.board.views.search import checked_search, note_search, search
 from pegboard.board.views.shown_to_model import (
     RequestCounter,
-    Shown,
+    ShownToModel,
     loading_all_fits,
     loading_all_is_cheaper,
     next_wire_list,
@@ -74,7 +74,7 @@ class Session:
         self._info = info
         self._newest: Snapshot | None = None
         self._planned = False
-        self._shown = Shown()
+        self._shown = ShownToModel()
         self._given: Surface | None = None
         self._given_tools: tuple[Tool, ...] = ()
         self._ranked: TurnMessage | None = None
@@ -133,7 +133,7 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await self._read()
+        return await self._read_snapshot()
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
@@ -164,7 +164,7 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        snapshot = await self._read()
+        snapshot = await self._read_snapshot()
         decided = snapshot.decided.get(name)
         if decided is None or decided.permissions is not snapshot.permissions:
             return False
@@ -190,7 +190,7 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
         """
         message = checked_message(message)
-        snapshot = await self._prepared(start=not loaded)
+        snapshot = await self._prepare_snapshot(start=not loaded)
         if message:
             self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
@@ -215,7 +215,7 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        coming = await surface_to_come(self._services, await self._prepared())
+        coming = await surface_to_come(self._services, await self._prepare_snapshot())
         return changes_between(self._shown.surface, coming)
 
     async def wire(self, *, revealed: Iterable[str] = ()) -> tuple[Tool, ...]:
@@ -232,7 +232,7 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        snapshot = await self._prepared()
+        snapshot = await self._prepare_snapshot()
         shown = await surface(self._services, snapshot, None, loaded=True)
         self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown, revealed)
         self._requests.count_wire_list(snapshot, shown, self._shown.wire_list)
@@ -245,7 +245,7 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await instructions(self._services, await self._prepared(start=True))
+        return await instructions(self._services, await self._prepare_snapshot(start=True))
 
     async def load(self, *names: str, keep: str | None = None) -> Outcome:
         """Load toolkits, plugins or tools (S10).
@@ -263,7 +263,7 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
         """
         until = None if keep is None else KEEP[checked_choice("keep", keep, KEEP)]
-        return await self._carry_out(Load(names=names, until=until))
+        return await self._run_command(Load(names=names, until=until))
 
     async def unload(self, *names: str) -> Outcome:
         """Unload toolkits, plugins or tools; what is sticky or not loaded is refused or reported (S10).
@@ -278,7 +278,7 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await self._carry_out(Unload(names=names))
+        return await self._run_command(Unload(names=names))
 
     async def fallback(self) -> Outcome:
         """Load everything permitted for this turn, within the budget (S8).
@@ -290,13 +290,13 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await self._carry_out(Fallback())
+        return await self._run_command(Fallback())
 
-    async def _carry_out(self, command: Command) -> Outcome:
+    async def _run_command(self, command: Command) -> Outcome:
         calls.commands.check_names(command)
         with self._info.conversation.requests.start() as request:
-            snapshot = await self._planned_for(await self._read())
-            snapshot, outcome = await calls.commands.carry_out(self._services, snapshot, command, request)
+            snapshot = await self._with_planned_start(await self._read_snapshot())
+            snapshot, outcome = await calls.commands.run_command(self._services, snapshot, command, request)
             await request.let_others_start()
         self._note_shown(snapshot, request)
         return outcome
@@ -316,7 +316,9 @@ class Session:
         """
         if name is not None:
             check_texts(name=name)
-        return (await calls.commands.apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
+        return (
+            await calls.commands.apply_command(self._services, await self._read_snapshot(), SetLoadout(loadout=name))
+        )[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
         """Return a session for a subagent (L8): it has at most what this one may, now and later (P8).
@@ -335,7 +337,7 @@ class Session:
             StoreError: the stored state cannot be read.
         """
         check_texts(kind=kind, **({} if agent is None else {"agent": agent}))
-        known = delegates((await self._read()).permissions)
+        known = delegates((await self._read_snapshot()).permissions)
         return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
     async def end_turn(self, *, turn: int | None = None) -> Outcome:
@@ -353,7 +355,9 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        outcome = await calls.commands.end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
+        outcome = await calls.commands.end_turn(
+            self._services, await self._read_snapshot(), EndTurn(turn=checked_turn(turn))
+        )
         self._requests.end_run()
         return outcome
 
@@ -371,7 +375,7 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
         """
         check_texts(label=label)
-        return await calls.commands.end_turn(self._services, await self._read(), MarkTurn(label=label))
+        return await calls.commands.end_turn(self._services, await self._read_snapshot(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best (P3).
@@ -390,7 +394,7 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
         """
         needs = checked_search(queries, limit, context)
-        snapshot, found = await search(self._services, await self._read(), needs)
+        snapshot, found = await search(self._services, await self._read_snapshot(), needs)
         note_search(self._services, snapshot, needs, found)
         return found
 
@@ -420,7 +424,7 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
         """
         check_texts(name=name)
-        return (await views.explain.explain_name(self._services, await self._prepared(), name))[1]
+        return (await views.explain.explain_name(self._services, await self._prepare_snapshot(), name))[1]
 
     async def call(
         self,
@@ -462,7 +466,7 @@ class Session:
         if tracing.tracer(arrived) is None:
             return (await self._call(name, given, progress, meta, client, arrived, waiting))[1]
         call = partial(self._call, name, given, progress, meta, client, arrived, waiting)
-        return await self._traced(name, given, call_id, None, call)
+        return await self._trace_call(name, given, call_id, None, call)
 
     async def _call(
         self,
@@ -477,7 +481,9 @@ class Session:
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 services, newest = self._checked_services(), self._newest
-                snapshot = unchanged(services, self._info, arrived, newest) or await self._read(arrived)
+                snapshot = known_if_unchanged(services, self._info, arrived, newest) or await self._read_snapshot(
+                    arrived
+                )
                 call = calls.call_request.CallRequest(
                     services=services,
                     name=name,
@@ -492,10 +498,10 @@ class Session:
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:
-                    snapshot, answered = await calls.pipeline.run(call, snapshot)
+                    snapshot, answered = await calls.pipeline.run_call(call, snapshot)
                 else:
                     snapshot, answered = await calls.meta_call.call_meta_tool(
-                        call, await self._planned_for(snapshot), tool
+                        call, await self._with_planned_start(snapshot), tool
                     )
                 self._requests.note_answer(answered, meta=tool is not None)
                 services.metrics.texts_of_call(
@@ -512,7 +518,7 @@ class Session:
                 raise
             return snapshot, answered.encodable(), changed
 
-    async def _traced(
+    async def _trace_call(
         self,
         name: str,
         arguments: JsonObject | None,
@@ -524,7 +530,7 @@ class Session:
         tracer = tracing.tracer()
         if tracer is None:
             return (await call())[1]
-        from pegboard.board.observability.spans import SpanStart, in_span
+        from pegboard.board.observability.spans import SpanStart, run_in_span
 
         start = SpanStart(
             key=self._info.key,
@@ -534,7 +540,7 @@ class Session:
             approval=approval,
             masker=self._services.masker,
         )
-        return await in_span(tracer, start, call)
+        return await run_in_span(tracer, start, call)
 
     async def decide(self, name: str, arguments: JsonObject | None = None, *, ask: bool = False) -> CallDecision:
         """Return what a call would come to, decided as :meth:`call` decides it: nothing is loaded, run or recorded.
@@ -555,7 +561,7 @@ class Session:
         """
         _check_call(name, arguments)
 
-        snapshot = await self._read()
+        snapshot = await self._read_snapshot()
         call = calls.call_request.CallRequest(
             services=self._services,
             name=name,
@@ -568,7 +574,7 @@ class Session:
         tool = snapshot.meta_tools.get(name)
         if tool is None:
             return decision_of(await calls.pipeline.decide(call, snapshot))
-        return decision_of(await calls.meta_call.decide_meta_call(call, await self._planned_for(snapshot), tool))
+        return decision_of(await calls.meta_call.decide_meta_call(call, await self._with_planned_start(snapshot), tool))
 
     async def resume(self, approval_id: str, *, result: object = None, call_id: str | None = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
@@ -590,13 +596,13 @@ class Session:
         """
         check_texts(approval_id=approval_id)
 
-        async def resumed() -> Called:
-            snapshot = await self._read()
+        async def resume_call() -> Called:
+            snapshot = await self._read_snapshot()
             answered = await calls.resuming.resume(self._services, snapshot, self._shown, approval_id, result)
             self._services.metrics.texts_of_call(self.key, None, answered, meta=False)
             return snapshot, answered.encodable(), False
 
-        return await self._traced("", None, call_id, approval_id, resumed)
+        return await self._trace_call("", None, call_id, approval_id, resume_call)
 
     def report_rejected(self, subject: str, reason: str) -> None:
         """Report that a provider of models does not take a tool or a form: one line in the log, and an event.
@@ -642,18 +648,18 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        snapshot = await self._prepared()
+        snapshot = await self._prepare_snapshot()
         fitting = views.list_limit.with_room(self._services, snapshot, room)
         if fitting is None:
             return False
         self._info, self._shown = fitting, replace(self._shown, wire_list=())
         if snapshot.info.constraints.most_at_start is None:
-            views.list_limit.report(self._services, snapshot, await self._prepared())
+            views.list_limit.report(self._services, snapshot, await self._prepare_snapshot())
         return True
 
     # -- how its requests read the session: once, and what is loaded has been seen (S2, P4)
 
-    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
+    async def _read_snapshot(self, since: float | None = None, *, start: bool = False) -> Snapshot:
         """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
 
         With ``start`` it is as if nothing had been stored of it.
@@ -661,7 +667,7 @@ class Session:
         services = self._checked_services()
         if start:
             return await read_start(services, self._info)
-        self._newest = snapshot = await read(services, self._info, since, known=self._newest)
+        self._newest = snapshot = await read_snapshot(services, self._info, since, known=self._newest)
         return snapshot
 
     def _checked_services(self) -> Services:
@@ -673,15 +679,15 @@ class Session:
             services.loop.check()
         return services
 
-    async def _prepared(self, *, start: bool = False) -> Snapshot:
+    async def _prepare_snapshot(self, *, start: bool = False) -> Snapshot:
         """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
-        snapshot = await self._read(start=start)
+        snapshot = await self._read_snapshot(start=start)
         seen = await discover_loaded(self._services, snapshot)
         if seen is not snapshot:
-            seen = await self._read(start=start)
-        return await self._planned_for(seen, start=start)
+            seen = await self._read_snapshot(start=start)
+        return await self._with_planned_start(seen, start=start)
 
-    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
+    async def _with_planned_start(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
         """Return the session with everything loaded from the start where that is cheapest (F4).
 
         It is decided once, and again where the catalog has outgrown the budget since (S9).
@@ -695,7 +701,7 @@ class Session:
         if everything is info.constraints.everything:
             return snapshot
         self._info = replace(self._info, constraints=replace(info.constraints, everything=everything))
-        return await self._read(start=start)
+        return await self._read_snapshot(start=start)
 
     def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
         """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""

@@ -22,7 +22,7 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.sessions import ShownHints, State, from_text, to_text
 from pegboard.core.state.shrinking import fit_to_budget
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import remove_dead_leases
 from pegboard.dialects.names import View
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, Source, StateChange, StoredState
@@ -61,7 +61,7 @@ class DecidedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class UnfocusedSurface:
     """A surface without the focus of a step, and all that it was made of."""
 
     made_of: tuple[object, ...]
@@ -95,7 +95,7 @@ class Snapshot:
     narrowed_above: tuple[str | None, ...] = ()
     unloaded: frozenset[str] = frozenset()
     decided: dict[str, DecidedCall] = field(default_factory=dict[str, DecidedCall])
-    rendered: dict[bool, Rendered] = field(default_factory=dict[bool, Rendered])
+    rendered: dict[bool, UnfocusedSurface] = field(default_factory=dict[bool, UnfocusedSurface])
     sharing: tuple[Snapshot, ...] = ()
 
 
@@ -112,7 +112,7 @@ class DecidedChange(Generic[T]):
     beside: Sequence[State] = ()
 
 
-async def read(
+async def read_snapshot(
     services: Services, info: SessionInfo, since: float | None = None, *, known: Snapshot | None = None
 ) -> Snapshot:
     """Return the session as of ``since``, a time of ``time.monotonic()``, or as of now.
@@ -129,7 +129,7 @@ async def read(
     ):
         return known
     narrowed, row = await narrowed_above_of(services, info), await _row(services, info)
-    if known is not None and known.info is info and _is_of(services, known, row, narrowed):
+    if known is not None and known.info is info and _is_still_current(services, known, row, narrowed):
         return replace(known, as_of=as_of)
     snapshot = await _snapshot(services, info, narrowed, as_of, *_state_of(info, row))
     if known is not None and known.info is info and known.permissions is snapshot.permissions:
@@ -137,7 +137,9 @@ async def read(
     return snapshot
 
 
-def _is_of(services: Services, known: Snapshot, row: StoredState | None, narrowed: tuple[str | None, ...]) -> bool:
+def _is_still_current(
+    services: Services, known: Snapshot, row: StoredState | None, narrowed: tuple[str | None, ...]
+) -> bool:
     """Return whether what has changed since a session was read is nothing that it was read from."""
     if known.version != _version_of(row) or known.narrowed_above != narrowed:
         return False
@@ -145,7 +147,9 @@ def _is_of(services: Services, known: Snapshot, row: StoredState | None, narrowe
     return base is known.base and not (services.loader.conditional and conditions(base))
 
 
-def unchanged(services: Services, info: SessionInfo, since: float | None, known: Snapshot | None) -> Snapshot | None:
+def known_if_unchanged(
+    services: Services, info: SessionInfo, since: float | None, known: Snapshot | None
+) -> Snapshot | None:
     """Return what :func:`read` would, where that is ``known`` and nothing is waited for; else None."""
     if known is None or since is None or known.conditional or known.info is not info:
         return None
@@ -182,7 +186,7 @@ async def _snapshot(
         base=base,
         permissions=permissions,
         stored=stored,
-        state=settled(services, info, permissions, stored),
+        state=settle_state(services, info, permissions, stored),
         version=version,
         as_of=as_of,
         conditional=conditional,
@@ -191,7 +195,7 @@ async def _snapshot(
     )
 
 
-def looked_at(
+def snapshot_without_refresh(
     services: Services, info: SessionInfo, stored: State, *, narrowed_above: tuple[str | None, ...] = ()
 ) -> Snapshot:
     """Return a session as of the last refresh, for whoever only looks: no predicate is asked anew.
@@ -200,13 +204,13 @@ def looked_at(
     first (L7, P8).
     """
     base = services.compiler.permissions(info, narrowed_above)
-    permissions = services.availability.as_known(info, base) if services.loader.conditional else base
+    permissions = services.availability.with_known_faults(info, base) if services.loader.conditional else base
     return Snapshot(
         info=info,
         base=base,
         permissions=permissions,
         stored=stored,
-        state=settled(services, info, permissions, stored),
+        state=settle_state(services, info, permissions, stored),
         version=0,
         as_of=object(),
         conditional=services.loader.conditional,
@@ -215,9 +219,9 @@ def looked_at(
     )
 
 
-def settled(services: Services, info: SessionInfo, permissions: CompiledPermissions, stored: State) -> State:
+def settle_state(services: Services, info: SessionInfo, permissions: CompiledPermissions, stored: State) -> State:
     """Return a state healed, and within its budget where that can be (S3, S9)."""
-    state = heal(permissions, stored)
+    state = remove_dead_leases(permissions, stored)
     if not permissions.budgeted or not (permissions.agent.budget.shrink or state.loadout is not None):
         return state
     return fit_to_budget(permissions, state, command_context(services, info, permissions))
@@ -263,16 +267,16 @@ async def change(
             for record, event in decided.notes:
                 services.recorder.emit(event, record)
             return after, decided.result
-        sharing = tuple([await read(services, other.info) for other in snapshot.sharing])
-        snapshot = replace(await read(services, snapshot.info), sharing=sharing)
+        sharing = tuple([await read_snapshot(services, other.info) for other in snapshot.sharing])
+        snapshot = replace(await read_snapshot(services, snapshot.info), sharing=sharing)
 
 
-async def would_change(
+async def change_without_storing(
     services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], DecidedChange[T]]
 ) -> tuple[Snapshot, T]:
     """Return what :func:`change` would, for whoever only decides: nothing is stored, recorded or emitted."""
     decided = decide(snapshot)
-    return _after(services, snapshot, decided.state, snapshot.version), decided.result
+    return _snapshot_after(services, snapshot, decided.state, snapshot.version), decided.result
 
 
 async def _stored_change(services: Services, snapshot: Snapshot, decided: DecidedChange[T]) -> Snapshot | None:
@@ -290,7 +294,7 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Decide
         if info.stable and await services.store.catch_up():
             return None
         await services.store.record(*records)
-    return _after(services, snapshot, state, version) if version is not None else None
+    return _snapshot_after(services, snapshot, state, version) if version is not None else None
 
 
 async def _stored_together(
@@ -304,7 +308,7 @@ async def _stored_together(
         for one, state in states
     ]
     versions = await services.store.save_together(changes, audit=records)
-    return _after(services, snapshot, state, versions[0]) if versions is not None else None
+    return _snapshot_after(services, snapshot, state, versions[0]) if versions is not None else None
 
 
 def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
@@ -319,10 +323,10 @@ def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
     )
 
 
-def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
+def _snapshot_after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
     if stored == snapshot.stored and version == snapshot.version:
         return replace(snapshot, sharing=()) if snapshot.sharing else snapshot
-    state = settled(services, snapshot.info, snapshot.permissions, stored)
+    state = settle_state(services, snapshot.info, snapshot.permissions, stored)
     return replace(snapshot, stored=stored, state=state, version=version, as_of=object(), sharing=())
 
 

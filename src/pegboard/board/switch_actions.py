@@ -10,7 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pegboard.board.permissions import GRANTS, ask_and_require_switch, first_granted_more, may_not_grant, require_name
+from pegboard.board.permissions import (
+    GRANTS,
+    ask_and_require_switch,
+    first_agent_granted_more,
+    may_not_grant,
+    require_name,
+)
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.switches import NOTHING_PAUSED, is_paused, other_spellings
@@ -36,14 +42,14 @@ class SwitchPlan:
     changes: tuple[SwitchChange, ...]
 
     @property
-    def seen(self) -> str:
+    def digest_seen(self) -> str:
         """Return what whoever decides hands back, so that nothing is set on what they no longer see."""
         changes = [(one.agent, one.name, one.value, one.expected) for one in self.changes]
         text = json.dumps([self.agents, self.kind, self.name, self.value, changes])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-async def planned(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
+async def plan_switch(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
     """Return what a switch for several agents would change of what is stored; nothing is changed.
 
     ``value`` None takes the stored switches back. Raises ``UsageError`` where the name means nothing known.
@@ -89,7 +95,7 @@ def _changes(
     yield from (SwitchChange(agent=agent, name=other, value=None, expected=stored[other]) for other in others)
 
 
-async def carry_out(
+async def apply_plan(
     services: Services, plan: SwitchPlan, *, by: str, seen: str | None = None, may_grant: bool = True
 ) -> SwitchAction:
     """Set what was planned, all or nothing, in one transaction with one record for each agent (X4).
@@ -99,14 +105,14 @@ async def carry_out(
     ``switch_changed`` where somebody else was first, ``right_required`` where it may not grant.
     """
     require_name(by)
-    if seen is not None and seen != plan.seen:
-        raise _changed()
+    if seen is not None and seen != plan.digest_seen:
+        raise _switch_changed_error()
     action = _action(plan.name, by, plan.changes)
     await _store(services, action, f"together {action.mark}", may_grant=may_grant)
     return action
 
 
-async def take_back(
+async def undo_action(
     services: Services, mark: str, *, by: str, agents: Collection[str] | None = None, may_grant: bool = True
 ) -> SwitchAction:
     """Restore what stood before an action, if all of it is still as that set it.
@@ -152,13 +158,13 @@ def _action(subject: str, by: str, changes: Sequence[SwitchChange]) -> SwitchAct
 async def _store(services: Services, action: SwitchAction, reason: str, *, may_grant: bool) -> None:
     if not action.changes:
         return
-    if (whose := await first_granted_more(services, action.changes)) is not None:
+    if (whose := await first_agent_granted_more(services, action.changes)) is not None:
         if not may_grant:
             raise may_not_grant(whose, action.subject, action.by)
         reason = f"{reason}. {GRANTS}"
     records = [_record(services, one, reason, action.by) for one in action.changes]
     if not await services.store.set_together(action, audit=records):
-        raise _changed()
+        raise _switch_changed_error()
     for one in action.changes:
         subject = one.name or one.agent
         services.events.emit("permissions_changed", {"agent": one.agent, "subject": subject, "by": action.by})
@@ -172,7 +178,7 @@ def _record(services: Services, change: SwitchChange, reason: str, by: str) -> A
     return services.recorder.entry(key, 0, "permission", name, state, reason=reason, by=by)
 
 
-def _changed() -> UsageError:
+def _switch_changed_error() -> UsageError:
     return UsageError(
         "Somebody has set one of these switches meanwhile, or the agents are others by now; nothing was changed.",
         code="switch_changed",

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _tolerate_any_text()
     take_token()
     try:
-        code = _run(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from pegboard.support.version import full_version
 
@@ -59,7 +59,7 @@ def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("call", "search", "tools", "load", "unload", "explain", "approvals"):
         from pegboard.thin.command import run_in_daemon
 
-        code = run_in_daemon(arguments, taken_token(), _agrees)
+        code = run_in_daemon(arguments, taken_token(), _ask_agreement)
         if code is not None:
             return code
     gc.set_threshold(20_000, 20, 20)  # what is imported is no garbage, and looking for some takes time at each start
@@ -68,7 +68,7 @@ def _run(arguments: list[str]) -> int:
     return run(arguments)
 
 
-def _agrees(lines: list[str]) -> int:
+def _ask_agreement(lines: list[str]) -> int:
     """Ask the person at the terminal; return 0 where they agree, else the exit code."""
     from pegboard.cli.command_identity import agreed_at_terminal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.cli.common import Options, guarded, run, system_user
+from pegboard.cli.common import Options, run, run_guarded, system_user
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError, require_operator
@@ -25,10 +25,10 @@ EXAMPLE = "pegboard accept"
 def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Accept a configuration found here, or edits that widen."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
-        shown, would = await _read(board)
+    async def accept_changes(board: Pegboard, printer: Printer) -> int:
+        shown, would = await _read_changes(board)
         if shown:
-            about = [line for change in shown for line in _about(board, change, would)]
+            about = [line for change in shown for line in _describe_change(board, change, would)]
             about += _new_lines(board, shown, would)
             question = f"Accept {plural(len(shown), 'change')} of the configuration?"
             tokens = board.configuration.tokens
@@ -57,12 +57,12 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
         return DONE
 
     options = Options(config=config, as_json=as_json)
-    return guarded(options, first) or run(options, done)
+    return run_guarded(options, first) or run(options, accept_changes)
 
 
-def _about(board: Pegboard, change: GrantChange, would: Sequence[str]) -> Iterator[str]:
+def _describe_change(board: Pegboard, change: GrantChange, would: Sequence[str]) -> Iterator[str]:
     yield str(change)
-    yield from _lines_of(change, would)
+    yield from _lines_of_change(change, would)
     yield from (f"  {line}" for line in board.editable.difference(change))
 
 
@@ -75,7 +75,7 @@ def _new_lines(board: Pegboard, shown: Sequence[GrantChange], would: Sequence[st
     return [f"It would: {line}" for line in would if line not in now]
 
 
-async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:
+async def _read_changes(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:
     """Return what waits and what the configuration would run, read off one text."""
     path = board.configuration.path
     if not board.waiting:
@@ -87,7 +87,7 @@ async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:
             return board.waiting, would_run(display_path(path), texts)
 
 
-def _lines_of(change: GrantChange, would: Sequence[str]) -> Iterator[str]:
+def _lines_of_change(change: GrantChange, would: Sequence[str]) -> Iterator[str]:
     """Yield what of a configuration a change is about."""
     if change.key[0] in ("plugins", "toolkits"):
         name = change.key[1]

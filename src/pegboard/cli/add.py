@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pegboard.cli.common import Options, guarded, system_user
+from pegboard.cli.common import Options, run_guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.given_server import entry_of, require_name, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.plain_in_files import Moved, moved_secrets
+from pegboard.cli.plain_in_files import SecretsMove, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import Start
 from pegboard.cli.written_servers import confined_lines, held_servers
@@ -52,7 +52,7 @@ def add(
     """Add a server for all of your clients."""
     path = config or user_configuration()
 
-    async def added(printer: Printer) -> int:
+    async def add_to_file(printer: Printer) -> int:
         require_name(name)
         entry = entry_of(target, env or (), header or ())
         require("`pegboard add`")
@@ -71,13 +71,13 @@ def add(
         except BaseException:
             kept.undo()
             raise
-        return _reported(printer, file, name, start, [*confined_lines(held), *kept.lines], kept)
+        return _report_addition(printer, file, name, start, [*confined_lines(held), *kept.lines], kept)
 
-    return guarded(Options(as_json=as_json), added)
+    return run_guarded(Options(as_json=as_json), add_to_file)
 
 
-def _reported(
-    printer: Printer, file: EditedConfiguration, name: str, start: Start | None, lines: Sequence[str], kept: Moved
+def _report_addition(
+    printer: Printer, file: EditedConfiguration, name: str, start: Start | None, lines: Sequence[str], kept: SecretsMove
 ) -> int:
     agents = file.agents_with(name)
     document: Mapping[str, Any] = {

@@ -36,21 +36,21 @@ def list_(
 ) -> int:
     """Show the calls that wait, and what was allowed."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_approvals(board: Pegboard, printer: Printer) -> int:
         found = await board.approvals.list(agent=agent, ended=everything or approval is not None)
         if approval is not None:
-            found = (await _known(board, approval),)
+            found = (await _find_approval(board, approval),)
         if printer.as_json:
             printer.document([_json(one) for one in found])
         elif approval is not None:
-            _show(found[0], printer)
+            _print_approval(found[0], printer)
         elif found:
             printer.table(COLUMNS, [_row(one) for one in found])
         else:
             printer.say("No call waits for a person.")
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), printed)
+    return run(Options(config=config, agent=agent, as_json=as_json), print_approvals)
 
 
 def allow(
@@ -72,10 +72,10 @@ def allow(
 ) -> int:
     """Allow a call that waits for a person."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def allow_call(board: Pegboard, printer: Printer) -> int:
         given = None if fields is None else _fields(fields)
         decided_by = by if by is not None else system_user()
-        known = await _known(board, approval)
+        known = await _find_approval(board, approval)
         if known.status in ("waiting", "refused", "allowed"):
             question = f"Allow {_LASTS[lasts].format(known.binding)}?"
             about = [*_lines(known), *([] if fields is None else [f"  filled in  {fields}"])]
@@ -87,9 +87,9 @@ def allow(
             "session": f"every call of it may run in session '{allowed.binding.session}'",
             "always": f"every call of it by agent '{allowed.binding.agent}' for '{allowed.binding.principal}' may run",
         }
-        return _answered(allowed, f"'{allowed.tool}': {what[lasts]}{_until(allowed)}.", printer)
+        return _print_answer(allowed, f"'{allowed.tool}': {what[lasts]}{_expiry_text(allowed)}.", printer)
 
-    return run(Options(config=config, as_json=as_json), done)
+    return run(Options(config=config, as_json=as_json), allow_call)
 
 
 def refuse(
@@ -101,14 +101,14 @@ def refuse(
 ) -> int:
     """Refuse a call that waits, or take back what was allowed."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def refuse_call(board: Pegboard, printer: Printer) -> int:
         refused = await board.approvals.refuse(approval, by=by or system_user(), reason=reason)
-        return _answered(refused, f"'{refused.tool}' is refused{_until(refused)}.", printer)
+        return _print_answer(refused, f"'{refused.tool}' is refused{_expiry_text(refused)}.", printer)
 
-    return run(Options(config=config, as_json=as_json), done)
+    return run(Options(config=config, as_json=as_json), refuse_call)
 
 
-def _answered(approval: Approval, said: str, printer: Printer) -> int:
+def _print_answer(approval: Approval, said: str, printer: Printer) -> int:
     if printer.as_json:
         printer.document(_json(approval))
     else:
@@ -148,7 +148,7 @@ _LASTS = {
 }
 
 
-async def _known(board: Pegboard, approval_id: str) -> Approval:
+async def _find_approval(board: Pegboard, approval_id: str) -> Approval:
     found = await board.approvals.list(ended=True)
     known = next((one for one in found if one.id == approval_id), None)
     if known is None:
@@ -156,7 +156,7 @@ async def _known(board: Pegboard, approval_id: str) -> Approval:
     return known
 
 
-def _show(approval: Approval, printer: Printer) -> None:
+def _print_approval(approval: Approval, printer: Printer) -> None:
     heading, *lines = _lines(approval)
     printer.heading(heading)
     for line in lines:
@@ -184,7 +184,7 @@ def _lines(approval: Approval) -> list[str]:
     return [f"{approval.id}: '{approval.tool}' is {approval.status}", *lines]
 
 
-def _until(approval: Approval) -> str:
+def _expiry_text(approval: Approval) -> str:
     return "" if approval.expires_at is None else f", until {_time(approval.expires_at)}"
 
 

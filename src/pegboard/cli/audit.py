@@ -42,7 +42,7 @@ def audit(
 ) -> int:
     """Show the audit trail, the newest record first."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_records(board: Pegboard, printer: Printer) -> int:
         records = await board.services.store.entries(
             principal=principal, agent=agent, session=session, kind=kind, limit=limit
         )
@@ -54,7 +54,7 @@ def audit(
             printer.table(COLUMNS, [_row(record) for record in records])
         return DONE
 
-    return run(Options(config=config, as_json=as_json), printed)
+    return run(Options(config=config, as_json=as_json), print_records)
 
 
 def _record_json(record: AuditRecord) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def bill(
 ) -> int:
     """Show what models were sent and did, and what was saved."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_bill(board: Pegboard, printer: Printer) -> int:
         query = BillQuery(
             by=by,
             since=_day(since, "--since"),
@@ -116,7 +116,7 @@ def bill(
             _print(found, printer)
         return DONE
 
-    return run(Options(config=config, as_json=as_json), printed)
+    return run(Options(config=config, as_json=as_json), print_bill)
 
 
 def _day(text: str | None, option: str) -> date | None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from pegboard.cli import caller
-from pegboard.cli.call_results import Output, show_answer
+from pegboard.cli.call_results import ResultOutput, show_answer
 from pegboard.cli.command_identity import require_own_identity
-from pegboard.cli.common import Options, discover, guarded, open_session, raising, run
+from pegboard.cli.common import Options, action_raising, discover, open_session, run, run_guarded
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer
-from pegboard.cli.tool_arguments import decoded, from_words
+from pegboard.cli.options import with_session_options
+from pegboard.cli.rendering import Printer, UnmaskedText
+from pegboard.cli.tool_arguments import decode_input, from_words
 from pegboard.cli.tool_help import help_of
 from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.tools import EMPTY
@@ -47,7 +47,7 @@ class CommandCall:
     wait: float
 
 
-@on_session
+@with_session_options
 def call(
     options: Options,
     context: typer.Context,
@@ -76,52 +76,58 @@ def call(
         if help_:
             Printer(as_json=False).say(context.get_help())
             return DONE
-        return guarded(options, raising(UsageError("Missing argument 'TOOL'.", hint="See 'pegboard call --help'.")))
+        return run_guarded(
+            options, action_raising(UsageError("Missing argument 'TOOL'.", hint="See 'pegboard call --help'."))
+        )
     if help_:
-        return run(options, lambda board, printer: _helped(board, printer, options, tool))
+        return run(options, lambda board, printer: _print_tool_help(board, printer, options, tool))
     try:
         given = tuple(words or ())
-        read = decoded(caller.read_input()) if given == ("-",) else None
+        read = decode_input(caller.read_input()) if given == ("-",) else None
         called = CommandCall(tool=tool, words=given, read=read, load=load, wait=_seconds(wait))
     except UsageError as error:
-        return guarded(options, raising(error))
-    return run(options, lambda board, printer: _called(board, printer, options, called, Output(to=out)), calls=True)
+        return run_guarded(options, action_raising(error))
+    return run(
+        options, lambda board, printer: _run_call(board, printer, options, called, ResultOutput(to=out)), calls=True
+    )
 
 
-async def _called(board: Pegboard, printer: Printer, options: Options, given: CommandCall, output: Output) -> int:
+async def _run_call(
+    board: Pegboard, printer: Printer, options: Options, given: CommandCall, output: ResultOutput
+) -> int:
     if caller.CALLER.get() is None:
         board.services.awaiting_login.by_command = True  # this process ends with the call
     require_own_identity(board, options)
     on = await open_session(board, options)
-    tool = await _found(board, printer, on, given.tool)
+    tool = await _find_tool(board, printer, on, given.tool)
     arguments = from_words(given.words, EMPTY if tool is None else tool.input_schema, tool=given.tool, read=given.read)
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
         of = f"/{total:g}" if total is not None else ""
         printer.note(f"{done:g}{of} {message or ''}".rstrip())
 
-    async def once() -> CallAnswer:
+    async def call_once() -> CallAnswer:
         return await on.call(given.tool, arguments, progress=progress)
 
     with printer.working(f"Calling {given.tool}"):
-        answered = await once()
+        answered = await call_once()
         if answered.status == "not_loaded":
             if given.load and answered.reason:  # a call does not load it: it is loaded by its name
                 await on.load(given.tool)
-            if given.load or _runs_at_once(on, answered):
-                answered = await once()
+            if given.load or _continues_after_load(on, answered):
+                answered = await call_once()
         if answered.status == "needs_approval" and given.wait > 0:
-            answered = await _decided(board, printer, answered, given.wait) or await once()
+            answered = await _wait_for_decision(board, printer, answered, given.wait) or await call_once()
     return show_answer(answered, printer, output)
 
 
-def _runs_at_once(on: Session, answered: CallAnswer) -> bool:
+def _continues_after_load(on: Session, answered: CallAnswer) -> bool:
     """Return whether a call that has just loaded its tool goes on: whoever types it has chosen the tool (X1: safe)."""
     tool = answered.tool
     return not answered.reason and tool is not None and on.agent.unloaded_call == "safe" and not is_destructive(tool)
 
 
-async def _found(board: Pegboard, printer: Printer, on: Session, name: str) -> Tool | None:
+async def _find_tool(board: Pegboard, printer: Printer, on: Session, name: str) -> Tool | None:
     """Return the tool that a name means, None where there is none that the agent may use."""
     await discover(board, printer, (await on.snapshot()).permissions, about=[name])
     await on.snapshot()
@@ -131,22 +137,22 @@ async def _found(board: Pegboard, printer: Printer, on: Session, name: str) -> T
     return found
 
 
-async def _helped(board: Pegboard, printer: Printer, options: Options, name: str) -> int:
+async def _print_tool_help(board: Pegboard, printer: Printer, options: Options, name: str) -> int:
     """Print what a tool takes."""
     on = await open_session(board, options)
-    tool = await _found(board, printer, on, name)
+    tool = await _find_tool(board, printer, on, name)
     if tool is None:
         decided = (await on.decide(name, {})).answer or answer("not_found", f"Tool '{name[:100]}' was not found.")
-        return show_answer(decided, printer, Output())
+        return show_answer(decided, printer, ResultOutput())
     if printer.as_json:
         described = {"name": tool.wire, "description": tool.description, "input_schema": tool.input_schema}
-        printer.document(Given(described))
+        printer.document(UnmaskedText(described))
     else:
         printer.show(help_of(tool))
     return DONE
 
 
-async def _decided(board: Pegboard, printer: Printer, waits: CallAnswer, seconds: float) -> CallAnswer | None:
+async def _wait_for_decision(board: Pegboard, printer: Printer, waits: CallAnswer, seconds: float) -> CallAnswer | None:
     """Wait until a person has decided about a call; return the answer that it has where nobody did, else None."""
     approval, store = cast("Any", waits.approval), board.services.store
     printer.note(f"pegboard: {waits.message}\npegboard: approval {approval.id}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.cli import caller
-from pegboard.cli.exit_codes import of_call
-from pegboard.cli.rendering import Given, Printer
+from pegboard.cli.exit_codes import exit_code_of_call
+from pegboard.cli.rendering import Printer, UnmaskedText
 from pegboard.errors import PegboardError
 from pegboard.thin.address import NoFolderError, address_of
 from pegboard.thin.files import keep_result, remove_old_results
@@ -30,7 +30,7 @@ PREVIEW: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class ResultOutput:
     """Where a result goes: ``to`` is the file that was named, None where none was, ``-`` prints all of it."""
 
     to: str | None = None
@@ -41,15 +41,15 @@ class Output:
         return None if self.to is None or self.to == "-" else caller.folder() / self.to
 
 
-def show_answer(answer: CallAnswer, printer: Printer, output: Output) -> int:
+def show_answer(answer: CallAnswer, printer: Printer, output: ResultOutput) -> int:
     """Print what a call came to, and return the exit code; why it did not run goes to standard error."""
     if printer.as_json:
         _document(answer, printer, output)
-        return of_call(answer)
+        return exit_code_of_call(answer)
     ran = answer.status in ("ok", "error")
     if not ran:
         _show_refusal(answer, printer)
-        return of_call(answer)
+        return exit_code_of_call(answer)
     texts, binaries = _parts(answer)
     text = "\n".join(texts)
     path = output.path
@@ -57,10 +57,10 @@ def show_answer(answer: CallAnswer, printer: Printer, output: Output) -> int:
     if not alone:
         _show_text(text, printer, output)
     for part in binaries:
-        printer.show(part.line(_saved(path, part.data) if path is not None and alone else part.kept()))
+        printer.show(part.line(_save_result(path, part.data) if path is not None and alone else part.kept()))
     if answer.result.is_error:
         printer.note(f"pegboard: {answer.status}: the tool ran and answered with an error.")
-    return of_call(answer)
+    return exit_code_of_call(answer)
 
 
 def _show_refusal(answer: CallAnswer, printer: Printer) -> None:
@@ -74,34 +74,34 @@ def _show_refusal(answer: CallAnswer, printer: Printer) -> None:
         printer.show(help_of(answer.tool))
 
 
-def _document(answer: CallAnswer, printer: Printer, output: Output) -> None:
+def _document(answer: CallAnswer, printer: Printer, output: ResultOutput) -> None:
     result = answer.result
     document: dict[str, Any] = {
         "status": answer.status,
         "is_error": result.is_error,
-        "content": Given(result.content),
-        "structured": Given(result.structured),
+        "content": UnmaskedText(result.content),
+        "structured": UnmaskedText(result.structured),
         "message": answer.message,
     }
     if answer.approval is not None:
         document["approval"] = answer.approval.id
         printer.note(f"pegboard: approval {answer.approval.id}")
     if (path := output.path) is not None:
-        _saved(path, json.dumps([*result.content], ensure_ascii=False, default=str).encode())
-        document |= {"content": [], "structured": None, "file": Given(str(path))}
+        _save_result(path, json.dumps([*result.content], ensure_ascii=False, default=str).encode())
+        document |= {"content": [], "structured": None, "file": UnmaskedText(str(path))}
     printer.document(document)
 
 
-def _show_text(text: str, printer: Printer, output: Output) -> None:
+def _show_text(text: str, printer: Printer, output: ResultOutput) -> None:
     """Print a text; of one that is too long, or goes to a file that was named, the beginning and the file."""
     path = output.path
-    whole = output.to == "-" or caller.keeps_all()
+    whole = output.to == "-" or caller.keeps_large_results()
     if path is None and (whole or len(text) <= MOST_CHARACTERS):
         if text:
             printer.show(text)
         return
     data = text.encode(errors="surrogatepass")
-    kept = _saved(path, data) if path is not None else _kept(data, ".txt")
+    kept = _save_result(path, data) if path is not None else _keep_result(data, ".txt")
     shown = text[:PREVIEW]
     if shown:
         printer.show(shown)
@@ -118,7 +118,7 @@ class _Binary:
     data: bytes
 
     def kept(self) -> str:
-        return _kept(self.data, mimetypes.guess_extension(self.mime) or ".bin")
+        return _keep_result(self.data, mimetypes.guess_extension(self.mime) or ".bin")
 
     def line(self, path: str) -> str:
         """Return the line that stands for it."""
@@ -167,7 +167,7 @@ def _folder() -> str:
     return f"{address_of().folder}/results"
 
 
-def _kept(data: bytes, suffix: str) -> str:
+def _keep_result(data: bytes, suffix: str) -> str:
     """Keep a result in the runtime folder for a day; return where."""
     forget_old_results()
     try:
@@ -179,18 +179,18 @@ def _kept(data: bytes, suffix: str) -> str:
             hint="Name a file with --out PATH, or print all of it with `--out -`.",
         ) from None
     except OSError as error:
-        raise _not_written(error, "Name a file with --out PATH, or print all of it with `--out -`.") from None
+        raise _not_written_error(error, "Name a file with --out PATH, or print all of it with `--out -`.") from None
 
 
-def _saved(path: Path, data: bytes) -> str:
+def _save_result(path: Path, data: bytes) -> str:
     try:
         caller.save(path, data)
     except OSError as error:
-        raise _not_written(error, "The tool has run. Name a file that can be written.") from None
+        raise _not_written_error(error, "The tool has run. Name a file that can be written.") from None
     return str(path)
 
 
-def _not_written(error: OSError, hint: str) -> PegboardError:
+def _not_written_error(error: OSError, hint: str) -> PegboardError:
     where = f"{error.filename}: " if error.filename else ""
     return PegboardError(
         f"The result was not written: {where}{error.strerror or error}.", code="system_error", hint=hint

@@ -60,7 +60,7 @@ CALLER: ContextVar[CommandCaller | None] = ContextVar("pegboard_caller", default
 """The process that has given the command which runs here; None where it is this one."""
 
 
-def keeps_all() -> bool:
+def keeps_large_results() -> bool:
     """Return whether standard output is a file, which takes results of any size."""
     caller = CALLER.get()
     if caller is not None:

@@ -14,23 +14,23 @@ import typer
 
 from pegboard import mcp_extra
 from pegboard.accepted_grants import waiting_problems, without_opening
-from pegboard.assembly import Pegboard, in_memory, keeps_something, processes_of, trial
+from pegboard.assembly import Pegboard, is_store_in_memory, keeps_something, processes_of, trial
 from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
-from pegboard.board.discover import at_start, discover_loaded
+from pegboard.board.discover import discover_loaded, unknown_at_start
 from pegboard.cli import plain_in_files, plugin_problems
 from pegboard.cli.common import (
     Options,
     accepted_now,
-    guarded,
     listed_plugins,
     problem_json,
+    run_guarded,
     wait_for_plugins,
     warnings_to,
 )
 from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_PERSON
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
-from pegboard.cli.pin_answers import accepted, answered
+from pegboard.cli.pin_answers import accept_pins, print_accepted
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import text_digest, texts_of
 from pegboard.config.accepted_files import accepted_files
@@ -38,7 +38,7 @@ from pegboard.config.documents.document import display_path
 from pegboard.config.inspection import inspect
 from pegboard.config.location import find, users
 from pegboard.config.problem_codes import PROBLEM_CODES
-from pegboard.configuration_source import choose, keep, packages, registered
+from pegboard.configuration_source import choose, keep, packages, registered_plugins
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import agents_named, did_you_mean
@@ -122,13 +122,13 @@ def check(
 ) -> int:
     """Report everything that is wrong with the configuration."""
 
-    async def checked(printer: Printer) -> int:
+    async def check_file(printer: Printer) -> int:
         try:
-            found = await _examined(config, printer, probe=probe, accept=accept)
+            found = await _examine_file(config, printer, probe=probe, accept=accept)
         except NotAcceptedError as waits:
             if await accepted_now(waits, printer):
-                return await checked(printer)
-            return _waits(waits, printer)
+                return await check_file(printer)
+            return _report_waiting(waits, printer)
         found = found.without_seen(seen or ())
         ok = not found.count("error") and not (strict and found.problems)
         if as_json:
@@ -137,7 +137,7 @@ def check(
             _print(found, printer, ok=ok, accept=accept)
         return DONE if ok else FAILED
 
-    async def digested(printer: Printer) -> int:
+    async def print_digest(printer: Printer) -> int:
         path = config or find(Path.cwd()) or users()
         texts = texts_of(path) if path is not None else {}
         if str(path) not in texts:
@@ -149,10 +149,10 @@ def check(
             printer.say(found)
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), digested if digest else checked)
+    return run_guarded(Options(config=config, as_json=as_json), print_digest if digest else check_file)
 
 
-def _waits(waits: NotAcceptedError, printer: Printer) -> int:
+def _report_waiting(waits: NotAcceptedError, printer: Printer) -> int:
     """Say what a configuration that is not accepted would run; nothing of it is checked."""
     if printer.as_json:
         hint = waits.message.partition(". ")[2]
@@ -168,12 +168,12 @@ def _waits(waits: NotAcceptedError, printer: Printer) -> int:
     return NEEDS_PERSON
 
 
-async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> CheckReport:
+async def _examine_file(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> CheckReport:
     """Return what the file shows, and where it can be used, what its plugins show."""
     path, _ = choose(config)
-    configuration, problems = inspect(path, registered=registered(), additions=packages(), as_written=True)
+    configuration, problems = inspect(path, registered=registered_plugins(), additions=packages(), as_written=True)
     if configuration is not None and accepted_files(path) is not None:  # what waits is read, and not run
-        configuration, _ = inspect(path, registered=registered(), additions=packages())
+        configuration, _ = inspect(path, registered=registered_plugins(), additions=packages())
     if configuration is None:
         # No plugin is asked: what may be a tool of one is no problem yet.
         problems = [problem for problem in problems if problem.code != "unresolved_tool"]
@@ -183,19 +183,19 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     printer.masker = Masker(configuration.secrets)
     keep(path)
     configuration, waiting = without_opening(configuration)
-    if accept and in_memory(configuration):
+    if accept and is_store_in_memory(configuration):
         raise UsageError(
             "Nothing can be accepted with `store: memory:`, which keeps nothing.",
             hint="Write sqlite:///FILE to store what servers' tools are.",
         )
     try:
         with warnings_to(printer), without_made_folders():
-            found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
+            found = await _examine_plugins(config, found, configuration, printer, probe=probe, accept=accept)
             unfounded = await plugin_problems.unfounded_conditions(configuration)
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
             beyond, known = plugin_problems.out_of_reach(configuration)
             plain = (*plain_in_files.warnings_of(path), *plain_in_files.without_keyring(configuration))
-            untaken = await _untaken(configuration) if probe and configuration.notify else ()
+            untaken = await _unsendable_hooks(configuration) if probe and configuration.notify else ()
             more = (*waiting_problems(waiting), *absent, *unfounded, *beyond, *untaken, *plain)
             unread = () if probe else plain_in_files.unread(configuration)
             return replace(
@@ -212,9 +212,9 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         return replace(found, problems=[*problems, failed])
 
 
-async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
+async def _unsendable_hooks(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the hooks that do not take a message."""
-    if mcp_extra.lacking():
+    if mcp_extra.missing_requirements():
         return ()
     from pegboard.console.hooks.http_messenger import HttpMessenger, untaken
 
@@ -242,7 +242,7 @@ def _dialects(configuration: Configuration) -> Iterator[str]:
 def _mcp(configuration: Configuration) -> Iterator[Problem]:
     """Yield what servers lack, where there are any; with ``--probe`` each of them reports it (P6)."""
     server = next((spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)), None)
-    if server is not None and (missing := mcp_extra.lacking()):
+    if server is not None and (missing := mcp_extra.missing_requirements()):
         yield Problem(
             severity="warning",
             code="mcp_missing",
@@ -266,7 +266,7 @@ def _print_json(found: CheckReport, printer: Printer, *, ok: bool, accept: bool)
 
 def _print(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> None:
     if accept:
-        answered(found.accepted, printer)
+        print_accepted(found.accepted, printer)
     for problem in found.problems:
         printer.say(f"{problem}{f' (warning: {problem.code})' if problem.severity == 'warning' else ''}")
     for note in dict.fromkeys(found.notes):
@@ -291,7 +291,7 @@ def _summary(configuration: Configuration) -> str:
 # -- asking plugins --------------------------------------------------------------------------------
 
 
-async def _asked(
+async def _examine_plugins(
     config: Path | None,
     found: CheckReport,
     configuration: Configuration,
@@ -306,22 +306,22 @@ async def _asked(
         return found
     async with _board(config, configuration, stored=stored) as board:
         printer.masker = board.services.masker
-        wants = await _wants(board, probe=probe)
-        await _bring_in(board.services.loader, wants, printer, probe=probe)
+        wants = await _requests_to_make(board, probe=probe)
+        await _load_plugins(board.services.loader, wants, printer, probe=probe)
         problems = await _problems(board, configuration, wants, probe=probe)
         found = replace(found, notes=tuple(plugin_problems.notes(board)))
         if not stored:
             return replace(found, problems=problems)
-        taken = await accepted(board.services, configuration.tokens, printer, (), by=None) if accept else ()
+        taken = await accept_pins(board.services, configuration.tokens, printer, (), by=None) if accept else ()
         if taken:
             problems = await _problems(board, configuration, wants, probe=probe)
         services = board.services
         problems += [
             *known_problems.waiting_tools(services),
-            *known_problems.undeclared(services),
+            *known_problems.undeclared_capabilities(services),
             *known_problems.claims(services),
             *known_problems.harmless_claims(services),
-            *(await _over_budget(board)),
+            *(await _budget_warnings(board)),
         ]
         notes = [*found.notes, *(await _said_to_models(board))]
         return replace(found, problems=problems, accepted=taken, notes=tuple(notes))
@@ -331,7 +331,7 @@ async def _said_to_models(board: Board) -> list[str]:
     """Return what tools of servers say to models that people should know; it blocks nothing (A4)."""
     pins, found, seen = OperatorPins(board.services), list[str](), dict[str, None]()
     for plugin in board.world.catalog.plugins.values():
-        for one in await pins.saying(plugin.name) if plugin.kind == "server" else ():
+        for one in await pins.tools_with_findings(plugin.name) if plugin.kind == "server" else ():
             if not one.by:  # a person has seen it
                 found += [f"'{one.name}' {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
                 seen |= {plugin.name: None}
@@ -373,7 +373,7 @@ async def _board(config: Path | None, configuration: Configuration, *, stored: b
         await board.aclose()
 
 
-async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
+async def _requests_to_make(board: Board, *, probe: bool) -> list[PluginRequest]:
     """Return plugins under all the overrides with which something names them.
 
     Without ``probe`` those that are cheap to ask, and the registered ones that an agent has from the start.
@@ -384,21 +384,23 @@ async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
     every = [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
     if probe:
         return every
-    cheap, starting = (*IN_PROCESS, "missing"), await _from_start(board)
+    cheap, starting = (*IN_PROCESS, "missing"), await _loaded_from_start(board)
     kinds = {name: plugin.kind for name, plugin in world.catalog.plugins.items()}
     return [want for want in every if kinds[want.plugin] in cheap or want.key in starting]
 
 
-async def _from_start(board: Board) -> set[tuple[str, str]]:
+async def _loaded_from_start(board: Board) -> set[tuple[str, str]]:
     """Return what agents have from the start, but for servers."""
     found: set[tuple[str, str]] = set()
     for agent in board.world.agents:
         session = await board.session(agent=agent, session_id="check")
-        found |= {want.key for want in at_start((await session.snapshot()).permissions)}
+        found |= {want.key for want in unknown_at_start((await session.snapshot()).permissions)}
     return {key for key in found if board.world.catalog.plugins[key[0]].kind != "server"}
 
 
-async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], printer: Printer, *, probe: bool) -> None:
+async def _load_plugins(
+    loader: CatalogLoader, wants: Sequence[PluginRequest], printer: Printer, *, probe: bool
+) -> None:
     names = ", ".join(dict.fromkeys(want.plugin for want in wants))
     if probe:
         with printer.working(f"Starting {names or 'nothing'}", lasting=True) as say:
@@ -419,7 +421,7 @@ async def _problems(
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
     misfits = [misfit for want in wants for misfit in await plugin_problems.misfits_of(board, want)]
     _, problems = inspect(
-        configuration.path, registered=registered(), additions=packages(), tools=known, misfits=misfits
+        configuration.path, registered=registered_plugins(), additions=packages(), tools=known, misfits=misfits
     )
     services, asked = board.services, {want.plugin for want in wants}
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
@@ -430,7 +432,7 @@ async def _problems(
     return [*found, *(known_problems.requirements(services) if probe else ())]
 
 
-async def _over_budget(board: Board) -> list[Problem]:
+async def _budget_warnings(board: Board) -> list[Problem]:
     """Return a warning for every agent whose start takes more than its budget, once that has been asked for."""
     found: list[Problem] = []
     for agent in board.world.agents.values():

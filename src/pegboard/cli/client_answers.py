@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.exit_codes import DONE
-from pegboard.config.acceptance import accepting
+from pegboard.config.acceptance import accept_written_text
 from pegboard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from pegboard.cli.rendering import Printer
     from pegboard.config.client_files.server_files import ServerFile
-    from pegboard.config.clients.file_edits import Edit
+    from pegboard.config.clients.file_edits import ClientFileEdit
 
 
-def heading(file: ServerFile) -> dict[str, Any]:
+def heading_of(file: ServerFile) -> dict[str, Any]:
     """Return whose file it is about."""
     return {"client": file.spot.client.name, "file": file.label}
 
@@ -39,12 +39,16 @@ def answer(printer: Printer, document: Mapping[str, Any], lines: Sequence[str]) 
     return DONE
 
 
-def save_client_file(edit: Edit, *, keep_in: Path | None = None) -> Path | None:
+def save_client_file(edit: ClientFileEdit, *, keep_in: Path | None = None) -> Path | None:
     """Write a client's file, which this user accepts by that; return where a copy of what was there is kept.
 
     Raises ``ConfigError`` where it cannot be written; everything is then as it was.
     """
-    with left_as_it_is(edit.file.label), edit.staged(keep_in=keep_in) as put, accepting(edit.path, edit.text):
+    with (
+        left_as_it_is(edit.file.label),
+        edit.stage_files(keep_in=keep_in) as put,
+        accept_written_text(edit.path, edit.text),
+    ):
         return put()
 
 

@@ -8,26 +8,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.client_answers import answer, heading, left_as_it_is, save_client_file, staying_json
+from pegboard.cli.client_answers import answer, heading_of, left_as_it_is, save_client_file, staying_json
 from pegboard.cli.common import system_user, warnings_to
-from pegboard.cli.edited_configuration import saved_edit, take_back, user_configuration
-from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
+from pegboard.cli.edited_configuration import restore_text, saved_edit, user_configuration
+from pegboard.cli.plain_in_files import SecretsMove, filled_in, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
 from pegboard.cli.written_servers import confined_lines, held_servers, install_packages, may_read
-from pegboard.config.acceptance import accept_text, accepting, require_accepted
+from pegboard.config.acceptance import accept_text, accept_written_text, require_accepted
 from pegboard.config.client_files.client import references_of
 from pegboard.config.clients import installing
-from pegboard.config.clients.claude_rules import claude_rules, denied
+from pegboard.config.clients.claude_rules import claude_rules, deny_in_filters
 from pegboard.config.clients.compiled_servers import WRONG, servers_of
-from pegboard.config.clients.generated import Taken, taken_from, write
-from pegboard.config.clients.installing import before_pegboard, no_configuration
+from pegboard.config.clients.generated import ServersToTake, servers_to_take, write
+from pegboard.config.clients.installing import file_before_pegboard, no_configuration
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.merging import DEFAULT, MergedServers, merged
+from pegboard.config.clients.merging import DEFAULT, MergedServers, merge_servers
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.config.saving import create_whole, read_whole
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.confined_servers import ConfinedServers, confinable
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pegboard.config.client_files.server_files import ServerFile
     from pegboard.config.clients.claude_rules import ClaudeRule
     from pegboard.config.clients.compiled_servers import CompiledServers
-    from pegboard.config.clients.file_edits import Edit
+    from pegboard.config.clients.file_edits import ClientFileEdit
     from pegboard.config.saving import ReadFile
     from pegboard.config.schema.configuration import Configuration
 
@@ -83,7 +83,7 @@ class _Installation:
     now: ServerFile
     data: bytes | None = field(repr=False)
     config: Path
-    taken: Taken
+    taken: ServersToTake
     merged: MergedServers = field(default_factory=MergedServers)
     held: ConfinedServers = field(default_factory=ConfinedServers)
     staying: Mapping[str, str] = field(default=EMPTY)
@@ -101,7 +101,7 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
     machine = Machine()
     client = installing.client_named(name)
     _require_scope(client, given.scope)
-    own = _existing(given, machine)
+    own = _existing_configuration(given, machine)
     empty = None if own is None else _scope_of_existing(own, client, machine)
     now = confinable(installing.file_of(client, machine, given.source, scope=given.scope, empty=empty))
     data = _data_of(now)
@@ -112,24 +112,24 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
         if again:
             return _installed_already(printer, now, machine)
         return await _give_existing(printer, now, own, given)
-    wrong = _wrong(movable, machine)
-    movable = installing.without(movable, wrong)
+    wrong = _unusable_servers(movable, machine)
+    movable = installing.without_servers(movable, wrong)
     if given.source is None and now.spot.scope == "project" and not given.dry_run:
         require_accepted(now.spot.path, exactly=True)  # its servers are started, and then count as accepted
     config = _configuration_of(now, machine, given, again=again)
     if given.config is None and now.spot.scope == "project" and config.exists() and not given.force:
         require_accepted(config)
-    before = before_pegboard(now, machine) if again else now
+    before = file_before_pegboard(now, machine) if again else now
     plan = _Installation(
         file=before,
         now=now,
         data=data,
         config=config,
-        taken=taken_from(movable, beside=_is_beside(config, now)),
+        taken=servers_to_take(movable, beside=_is_beside(config, now)),
         staying={**now.client_only_servers(), **wrong},
         current=installing.agent_in_use(now, machine) if again else None,
     )
-    return await _put_in(printer, _with_rules(plan, machine), movable, given, machine)
+    return await _install_checked(printer, _with_rules(plan, machine), movable, given, machine)
 
 
 def _data_of(file: ServerFile) -> bytes | None:
@@ -147,7 +147,7 @@ def _require_scope(client: McpClient, scope: ClientScope | None) -> None:
         raise UsageError(f"{client.title} has no scope '{scope}'.", hint=f"It has: {', '.join(known)}.")
 
 
-def _existing(given: InstallOptions, machine: Machine) -> Path | None:
+def _existing_configuration(given: InstallOptions, machine: Machine) -> Path | None:
     """Return the configuration that a client without servers is given, None where there is none."""
     places = [given.config] if given.config is not None else [
         Path(installing.CONFIGURATION),
@@ -184,13 +184,13 @@ def _with_rules(plan: _Installation, machine: Machine) -> _Installation:
         for rule in rules
         if rule.kind == "deny" and rule.every_tool
     }
-    taken = _without(plan.taken, whole)
-    taken = replace(taken, filters=denied(rules, taken.filters))
+    taken = _without_servers(plan.taken, whole)
+    taken = replace(taken, filters=deny_in_filters(rules, taken.filters))
     named = tuple(rule for rule in rules if rule.server not in whole)
     return replace(plan, taken=taken, staying={**plan.staying, **whole}, rules=named)
 
 
-def _without(taken: Taken, names: Mapping[str, str]) -> Taken:
+def _without_servers(taken: ServersToTake, names: Mapping[str, str]) -> ServersToTake:
     return replace(
         taken,
         servers={name: entry for name, entry in taken.servers.items() if name not in names},
@@ -207,11 +207,11 @@ def _text_of(config: Path, given: InstallOptions) -> str:
     return read_whole(config).text if config.exists() and not given.force else ""
 
 
-def _merged(plan: _Installation, text: str, given: InstallOptions) -> _Installation:
+def _merge_into(plan: _Installation, text: str, given: InstallOptions) -> _Installation:
     """Return an installation with what a configuration with this text gets for it."""
     servers = installing.inputs_as_variables(dict(plan.taken.servers))
     held = held_servers(servers, plan.config, plan.taken.sandboxed, confine=given.confine)
-    found = merged(
+    found = merge_servers(
         text,
         replace(plan.taken, servers=held.servers),
         file=plan.config.name,
@@ -228,27 +228,27 @@ def _new_text(plan: _Installation, text: str, servers: Mapping[str, Any]) -> str
     return plan.merged.text(text, servers, file=plan.config.name, shared=plan.shared)
 
 
-async def _put_in(
+async def _install_checked(
     printer: Printer, plan: _Installation, movable: ServerFile, given: InstallOptions, machine: Machine
 ) -> int:
     """Start the servers in both ways, then write the configuration and put Pegboard into the file; report it."""
-    plan = _merged(plan, _text_of(plan.config, given), given)
+    plan = _merge_into(plan, _text_of(plan.config, given), given)
     configuration = _usable(plan, _new_text(plan, _text_of(plan.config, given), plan.merged.added))
     _edit(plan)  # a file that cannot be rewritten is refused before anything is started
     compiled = servers_of(movable, machine)
-    starts, unchecked = await _checked(printer, plan, compiled, configuration, given)
+    starts, unchecked = await _check_servers(printer, plan, compiled, configuration, given)
     faults = {start.name: start.fault for start in starts if start.fault}
     if faults:
-        taken = _without(plan.taken, faults)
+        taken = _without_servers(plan.taken, faults)
         if not taken.servers:
             raise _none_moves(plan, starts, given)
         plan = replace(plan, taken=taken, staying={**plan.staying, **faults})
-        plan = _merged(plan, _text_of(plan.config, given), given)
+        plan = _merge_into(plan, _text_of(plan.config, given), given)
     if given.dry_run:
-        done = _Done(plan=plan, edit=_edit(plan), starts=starts, unchecked=unchecked)
+        done = _InstallationResult(plan=plan, edit=_edit(plan), starts=starts, unchecked=unchecked)
     else:
         plan, edit, kept, backup = await _save(printer, plan, given)
-        done = _Done(plan=plan, edit=edit, starts=starts, unchecked=unchecked, kept=kept, backup=backup)
+        done = _InstallationResult(plan=plan, edit=edit, starts=starts, unchecked=unchecked, kept=kept, backup=backup)
     return _report(printer, done, given, machine)
 
 
@@ -257,13 +257,13 @@ def _entry(plan: _Installation) -> dict[str, Any]:
     return installing.entry_for(plan.now, plan.taken.servers, plan.config, plan.merged.agent)
 
 
-def _edit(plan: _Installation) -> Edit:
+def _edit(plan: _Installation) -> ClientFileEdit:
     """Return the change of the client's file."""
     edit = installing.installation(plan.file, _entry(plan), set(plan.staying))
     return replace(edit, file=plan.now, data=plan.data, before=None if plan.current is None else plan.file.text)
 
 
-async def _checked(
+async def _check_servers(
     printer: Printer,
     plan: _Installation,
     compiled: CompiledServers,
@@ -311,7 +311,7 @@ def _none_moves(plan: _Installation, starts: tuple[Start, ...], given: InstallOp
 
 def _usable(plan: _Installation, text: str) -> Configuration:
     """Return what a configuration with this text says; raises ``ConfigError`` where it has a mistake."""
-    configuration, problems = inspect(plan.config, registered=registered(), text=text)
+    configuration, problems = inspect(plan.config, registered=registered_plugins(), text=text)
     if configuration is None:
         errors = [problem for problem in problems if problem.severity == "error"]
         message = f"{plan.config} could not be used, so it and {plan.now.label} are left as they are: "
@@ -319,7 +319,7 @@ def _usable(plan: _Installation, text: str) -> Configuration:
     return configuration
 
 
-def _wrong(file: ServerFile, machine: Machine) -> dict[str, str]:
+def _unusable_servers(file: ServerFile, machine: Machine) -> dict[str, str]:
     """Return the servers that Pegboard could not have as they are written; raises ``ConfigError`` where all are."""
     wrong = {name: why for name, why in servers_of(file, machine).off.items() if why.startswith(WRONG)}
     if wrong and wrong.keys() == file.entries.keys():
@@ -332,19 +332,19 @@ def _wrong(file: ServerFile, machine: Machine) -> dict[str, str]:
 # -- saved -----------------------------------------------------------------------------------------
 
 
-class _MeanwhileError(Exception):
+class _ChangedMeanwhileError(Exception):
     """The configuration was changed while it was merged."""
 
 
 async def _save(
     printer: Printer, plan: _Installation, given: InstallOptions
-) -> tuple[_Installation, Edit, Moved, Path | None]:
+) -> tuple[_Installation, ClientFileEdit, SecretsMove, Path | None]:
     """Write the configuration, where it changes, and the client's file: both, or neither.
 
     Another installation may change the configuration meanwhile: it is merged with what is in it then.
     """
     for _ in range(_TRIES):
-        with suppress(_MeanwhileError), left_as_it_is(str(plan.config), plan.now.label):
+        with suppress(_ChangedMeanwhileError), left_as_it_is(str(plan.config), plan.now.label):
             return await _save_once(printer, plan, given)
     message = f"{plan.config} was changed {_TRIES} times meanwhile, so it and {plan.now.label} are left as they are."
     raise ConfigError(message, code="file_changed", hint="Try again.")
@@ -352,15 +352,15 @@ async def _save(
 
 async def _save_once(
     printer: Printer, plan: _Installation, given: InstallOptions
-) -> tuple[_Installation, Edit, Moved, Path | None]:
-    """Do it once; raises :class:`_MeanwhileError` where the configuration was changed meanwhile."""
+) -> tuple[_Installation, ClientFileEdit, SecretsMove, Path | None]:
+    """Do it once; raises :class:`_ChangedMeanwhileError` where the configuration was changed meanwhile."""
     config, folder = plan.config, own_folder.folder_of(plan.config)
     there = read_whole(config) if config.exists() else None
     text = "" if there is None or given.force else there.text
-    plan = _merged(plan, text, given)
+    plan = _merge_into(plan, text, given)
     edit = _edit(plan)
     if not plan.merged.changes:
-        return plan, edit, Moved(servers=plan.merged.added), save_client_file(edit, keep_in=folder)
+        return plan, edit, SecretsMove(servers=plan.merged.added), save_client_file(edit, keep_in=folder)
     stays = "The copy that is kept for --uninstall still has them in plain."
     added, ask = plan.merged.added, not printer.as_json
     kept = await moved_secrets(added, config, keyring=given.keyring, ask=ask, stays_in=stays)
@@ -368,14 +368,14 @@ async def _save_once(
     try:
         new = _new_text(plan, text, kept.servers)
         _usable(plan, new)
-        with edit.staged(keep_in=folder) as put:
+        with edit.stage_files(keep_in=folder) as put:
             written = await _write(plan, new, there, kept.servers, given)
             accept_text(config)
-            with accepting(edit.path, edit.text):
+            with accept_written_text(edit.path, edit.text):
                 backup = put()
     except BaseException:
         if written is not None:
-            take_back(config, None if there is None else there.text, written)
+            restore_text(config, None if there is None else there.text, written)
         kept.undo()
         own_folder.remove_unused(folder)
         raise
@@ -399,10 +399,10 @@ async def _write(
         mode = plan.now.spot.path.expanduser().stat().st_mode if plan.now.spot.path.exists() else 0o644
         return create_whole(config, text, mode=mode & (0o600 if personal else may_read(servers)))
     except FileExistsError:
-        raise _MeanwhileError from None
+        raise _ChangedMeanwhileError from None
     except ConfigError as error:
         if error.code == "file_changed":
-            raise _MeanwhileError from None
+            raise _ChangedMeanwhileError from None
         raise
 
 
@@ -410,18 +410,18 @@ async def _write(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Done:
+class _InstallationResult:
     """What an installation came to."""
 
     plan: _Installation
-    edit: Edit
+    edit: ClientFileEdit
     starts: tuple[Start, ...] = ()
     unchecked: Sequence[str] = ()
-    kept: Moved = field(default_factory=Moved)
+    kept: SecretsMove = field(default_factory=SecretsMove)
     backup: Path | None = None
 
 
-def _report(printer: Printer, done: _Done, given: InstallOptions, machine: Machine) -> int:
+def _report(printer: Printer, done: _InstallationResult, given: InstallOptions, machine: Machine) -> int:
     plan, found = done.plan, done.plan.merged
     added = {name for name, own in found.names.items() if own in found.added}
     held = replace(
@@ -434,7 +434,7 @@ def _report(printer: Printer, done: _Done, given: InstallOptions, machine: Machi
     logins = [found.names[start.name] for start in done.starts if start.wants_login]
     diff = done.edit.diff()
     document = {
-        **heading(plan.now),
+        **heading_of(plan.now),
         "scope": plan.now.spot.scope,
         "status": "would_install" if given.dry_run else "installed",
         "config": str(plan.config),
@@ -454,7 +454,7 @@ def _report(printer: Printer, done: _Done, given: InstallOptions, machine: Machi
     lines += [f"{name} stays where it is: {why.rstrip('.')}." for name, why in plan.staying.items()]
     if any(start.fault for start in done.starts):
         lines.append(f"Run it again once that is corrected: pegboard init --install {plan.now.spot.client.name}")
-    return answer(printer, document, [*lines, *_other_scopes(plan, machine), *_after_install(done)])
+    return answer(printer, document, [*lines, *_other_scopes(plan, machine), *_lines_after_install(done)])
 
 
 def _written_lines(plan: _Installation, given: InstallOptions) -> list[str]:
@@ -490,7 +490,7 @@ def _other_scopes(plan: _Installation, machine: Machine) -> list[str]:
     return lines
 
 
-def _after_install(done: _Done) -> list[str]:
+def _lines_after_install(done: _InstallationResult) -> list[str]:
     """Return what follows an installation; without a backup nothing was changed."""
     file, backup = done.plan.now, done.backup
     client = file.spot.client
@@ -520,14 +520,14 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
         now=file,
         data=_data_of(file),
         config=own,
-        taken=Taken(servers={}),
+        taken=ServersToTake(servers={}),
         staying=dict(file.client_only_servers()),
     )
     _usable(plan, read_whole(own).text)
     edit, backup = _edit(plan), None
     if not given.dry_run:
         backup = save_client_file(edit, keep_in=own_folder.folder_of(own))
-    done = _Done(plan=plan, edit=edit, backup=backup)
+    done = _InstallationResult(plan=plan, edit=edit, backup=backup)
     return _report(printer, done, given, Machine())
 
 
@@ -536,7 +536,7 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and start again."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}"
     document = {
-        **heading(file),
+        **heading_of(file),
         "scope": file.spot.scope,
         "status": "already_installed",
         "config": str(used),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard.cli.client_answers import answer, heading, save_client_file
+from pegboard.cli.client_answers import answer, heading_of, save_client_file
 from pegboard.config.clients import installing
 from pegboard.config.clients.installing import removal
 from pegboard.config.clients.kept_copies import remove_for_client
@@ -35,7 +35,7 @@ def uninstall(printer: Printer, name: str, source: Path | None, scope: ClientSco
         if how == "restored":
             remove_for_client(edit.path, file.part)
     document = {
-        **heading(file),
+        **heading_of(file),
         "status": {"restored": "would_restore", "put_back": "would_put_back"}[how] if dry_run else how,
         "config": str(used),
         "backup": str(backup) if how == "put_back" or dry_run else None,

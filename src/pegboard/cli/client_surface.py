@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.common import Options, chosen_agent, discover, report, run
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.rendering import Given, Printer, TableColumn, plural
-from pegboard.config.client_files.known import CLIENTS, spots
-from pegboard.config.client_files.server_files import read
+from pegboard.cli.rendering import Printer, TableColumn, UnmaskedText, plural
+from pegboard.config.client_files.known import CLIENTS, spots_of_client
+from pegboard.config.client_files.server_files import read_client_file
 from pegboard.config.clients.compiled_servers import own_argument, own_configuration
 from pegboard.config.clients.installing import client_named
 from pegboard.config.location import Machine
 from pegboard.core.model.delivery import GATEWAY_HANDSHAKE
 from pegboard.core.model.known_clients import KnownClient, ListedServer, known_client
 from pegboard.core.model.naming import some_of
-from pegboard.core.model.tools import serialised
+from pegboard.core.model.tools import counted_json
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.surface.direct_lists import direct_servers, own_server
 from pegboard.errors import PegboardError
@@ -55,25 +55,25 @@ def show_client_surface(options: Options, name: str) -> int:
         config, agent = found
         options = replace(options, config=options.config or config, agent=options.agent or agent)
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_surface(board: Pegboard, printer: Printer) -> int:
         session = await _session(board, options, known)
         await discover(board, printer, (await session.snapshot()).permissions)
         listed = await _list_of(board, session, known)
         if printer.as_json:
             printer.document(_json(session, known, listed))
         else:
-            _show(printer, session, client.title, known, listed)
+            _print_surface(printer, session, client.title, known, listed)
         return DONE
 
-    return run(options, printed)
+    return run(options, print_surface)
 
 
 def _entry_of(name: str, machine: Machine) -> tuple[Path, str | None] | None:
     """Return the configuration and the agent with which a client's own file starts Pegboard, if it does."""
-    for spot in spots(CLIENTS[name], machine):
+    for spot in spots_of_client(CLIENTS[name], machine):
         if not spot.path.is_file():
             continue
-        for entry in read(spot.path, machine, spot=spot).entries.values():
+        for entry in read_client_file(spot.path, machine, spot=spot).entries.values():
             if (path := own_configuration(entry, machine, spot.folder)) is not None:
                 return path, own_argument(entry, "--agent") or None
     return None
@@ -107,8 +107,8 @@ async def _list_of(board: Pegboard, session: Session, known: KnownClient) -> Cli
     unknown = unknown_plugins(permissions)
     rows = [
         {
-            "name": Given(out.tool.wire),
-            "plugin": Given(out.tool.plugin),
+            "name": UnmaskedText(out.tool.wire),
+            "plugin": UnmaskedText(out.tool.plugin),
             "lease": str(out.until),
             "tokens": board.services.prices([out.tool]),
         }
@@ -118,17 +118,17 @@ async def _list_of(board: Pegboard, session: Session, known: KnownClient) -> Cli
         tools=tools_of(surface, modern=False),
         rows=rows,
         instructions=instructions,
-        sent=_sent(board, known, [own]),
-        direct=None if unknown else _sent(board, known, direct_servers(permissions)),
+        sent=_tokens_of_servers(board, known, [own]),
+        direct=None if unknown else _tokens_of_servers(board, known, direct_servers(permissions)),
         unknown=unknown,
     )
 
 
-def _sent(board: Pegboard, known: KnownClient, servers: Sequence[ListedServer]) -> int:
+def _tokens_of_servers(board: Pegboard, known: KnownClient, servers: Sequence[ListedServer]) -> int:
     """Return the tokens that the client sends of some servers with each request."""
     count = board.services.counter.count
     tools, texts = known.request(servers)
-    return sum(count(serialised(tool)) for tool in tools) + sum(map(count, texts))
+    return sum(count(counted_json(tool)) for tool in tools) + sum(map(count, texts))
 
 
 def _json(session: Session, known: KnownClient, listed: ClientList) -> Mapping[str, Any]:
@@ -136,8 +136,8 @@ def _json(session: Session, known: KnownClient, listed: ClientList) -> Mapping[s
         "client": known.name,
         "agent": session.key.agent,
         "session": session.key.session,
-        "tools": Given([dict(tool) for tool in listed.tools]),
-        "instructions": Given(listed.instructions),
+        "tools": UnmaskedText([dict(tool) for tool in listed.tools]),
+        "instructions": UnmaskedText(listed.instructions),
         "sends": known.sends if known.defers(len(listed.tools)) else "definitions",
         "tokens": {
             "definitions": sum(row["tokens"] for row in listed.rows),
@@ -149,10 +149,11 @@ def _json(session: Session, known: KnownClient, listed: ClientList) -> Mapping[s
     }
 
 
-def _show(printer: Printer, session: Session, title: str, known: KnownClient, listed: ClientList) -> None:
+def _print_surface(printer: Printer, session: Session, title: str, known: KnownClient, listed: ClientList) -> None:
     printer.heading(f"{title}: agent '{session.key.agent}', session '{session.key.session}'")
     printer.table(
-        COLUMNS, [[Given(row["name"]), Given(row["plugin"]), row["lease"], row["tokens"]] for row in listed.rows]
+        COLUMNS,
+        [[UnmaskedText(row["name"]), UnmaskedText(row["plugin"]), row["lease"], row["tokens"]] for row in listed.rows],
     )
     for tool in listed.tools:
         if tool["name"] in {row["name"] for row in listed.rows if row["lease"] == "always"} and tool.get("description"):

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from pegboard.cli.caller import CALLER, AgreementNeeded
-from pegboard.cli.common import Options, guarded
+from pegboard.cli.common import Options, run_guarded
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.person import NotAgreedError, agrees, owner_of
+from pegboard.cli.person import NotAgreedError, ask_agreement, owner_of
 from pegboard.config.location import Machine, find
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def require_own_identity(board: Pegboard, options: Options) -> None:
     caller = CALLER.get()
     if caller is None or caller.agreed:
         return
-    if not (others := _others(board, options, caller.folder)):
+    if not (others := _differences(board, options, caller.folder)):
         return
     if caller.token:
         agent = options.agent or board.world.default_agent()
@@ -40,7 +40,7 @@ def require_own_identity(board: Pegboard, options: Options) -> None:
     raise AgreementNeeded([f"This command acts {' and '.join(others)}. Run it?"])
 
 
-def _others(board: Pegboard, options: Options, folder: Path) -> list[str]:
+def _differences(board: Pegboard, options: Options, folder: Path) -> list[str]:
     """Return in what a command differs from what the command line is in this folder."""
     found: list[str] = []
     if options.agent is not None and options.agent not in (AGENT, board.world.default_agent()):
@@ -61,8 +61,8 @@ def _is_own(path: Path, folder: Path) -> bool:
 def agreed_at_terminal(lines: list[str]) -> int:
     """Ask the person at the terminal; return 0 where they agree, else the exit code, and report why."""
 
-    async def asked(printer: Printer) -> int:  # noqa: ARG001
-        agreed = await agrees(lines)
+    async def ask_person(printer: Printer) -> int:  # noqa: ARG001
+        agreed = await ask_agreement(lines)
         if agreed is None:
             raise NotAgreedError(
                 f"{lines[-1].removesuffix(' Run it?')} A person has to agree, and there is no terminal to ask at.",
@@ -73,4 +73,4 @@ def agreed_at_terminal(lines: list[str]) -> int:
             raise NotAgreedError("You said no: nothing was done.", code="declined")
         return DONE
 
-    return guarded(Options(), asked)
+    return run_guarded(Options(), ask_person)

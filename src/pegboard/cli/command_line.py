@@ -31,7 +31,7 @@ class HelpFormatter(_Base):
         super().write_dl(rows, col_max=min(col_max, self.width // 3), col_spacing=col_spacing)
 
 
-def _fit(context: Any) -> None:
+def _fit_to_terminal(context: Any) -> None:
     """Let the help of a command be as wide as the terminal."""
     context.formatter_class = HelpFormatter
     context.terminal_width = min(shutil.get_terminal_size().columns, WIDEST) - MARGIN
@@ -42,7 +42,7 @@ class HelpfulCommand(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help of the command."""
-        _fit(ctx)
+        _fit_to_terminal(ctx)
         return super().get_help(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -76,7 +76,7 @@ class HelpfulGroup(TyperGroup):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help of the group."""
-        _fit(ctx)
+        _fit_to_terminal(ctx)
         return super().get_help(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the signature of typer
@@ -139,7 +139,7 @@ _MODULES: Final = {"logout": "login", "bill": "audit", "unload": "load"}
 """The modules of commands that do not have one of their own name."""
 
 
-def _typer(help_: str, cls: type[TyperGroup], epilog: str | None = None) -> typer.Typer:
+def _make_typer(help_: str, cls: type[TyperGroup], epilog: str | None = None) -> typer.Typer:
     return typer.Typer(
         cls=cls,
         help=help_,
@@ -164,7 +164,7 @@ def _command(name: str) -> Any:
     elif name in commands:
         commands = {name: commands[name]}
     examples = {each: f"\b\nExample: {example}" for each, (_, example) in commands.items()}
-    group = _typer(SUMMARIES[name], HelpfulGroup, epilog=next(iter(examples.values())))
+    group = _make_typer(SUMMARIES[name], HelpfulGroup, epilog=next(iter(examples.values())))
     settings = {**CONTEXT, **getattr(module, "CONTEXT_SETTINGS", {})}
     for each, (function, _) in commands.items():
         group.command(each, cls=HelpfulCommand, epilog=examples[each], context_settings=settings)(function)
@@ -187,11 +187,11 @@ class _LazyGroup(HelpfulGroup):
         return _command(cmd_name) if cmd_name in SUMMARIES else None
 
 
-app = _typer("Decide which tools a language model sees at each step, why, and what that costs.", _LazyGroup)
+app = _make_typer("Decide which tools a language model sees at each step, why, and what that costs.", _LazyGroup)
 
 
 @app.callback()
-def _top(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+def _run_top(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Decide which tools a language model sees at each step, why, and what that costs."""
     if version:
         Printer(as_json=False).say(f"{PROGRAM} {full_version()}")
@@ -210,13 +210,13 @@ def run_parsed(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
-        return _misused(error, as_json="--json" in before)
+        return _report_misuse(error, as_json="--json" in before)
     except typer.Abort:
         return INTERRUPTED
     return code if isinstance(code, int) else DONE
 
 
-def _misused(error: typer.TyperException, *, as_json: bool) -> int:
+def _report_misuse(error: typer.TyperException, *, as_json: bool) -> int:
     """Report a command line that the parser refuses."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else PROGRAM

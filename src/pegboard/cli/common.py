@@ -85,7 +85,7 @@ def run(
     tools are called, so that folders which are made stay; see ``Pegboard.open`` for the others.
     """
 
-    async def opened(printer: Printer) -> int:
+    async def with_open_board(printer: Printer) -> int:
         if (caller := CALLER.get()) is not None:
             async with caller.board(options.config) as board:
                 printer.masker = board.services.masker
@@ -103,19 +103,19 @@ def run(
                     printer.note(QUICKSTART)
                 return await action(board, printer)
 
-    return guarded(options, opened, asks=asks)
+    return run_guarded(options, with_open_board, asks=asks)
 
 
-def raising(error: PegboardError) -> Callable[[Printer], Awaitable[NoReturn]]:
+def action_raising(error: PegboardError) -> Callable[[Printer], Awaitable[NoReturn]]:
     """Return an action for ``guarded`` that raises an error."""
 
-    async def raised(printer: Printer) -> NoReturn:  # noqa: ARG001
+    async def raise_error(printer: Printer) -> NoReturn:  # noqa: ARG001
         raise error
 
-    return raised
+    return raise_error
 
 
-class _Notes(logging.Handler):
+class _WarningHandler(logging.Handler):
     """A log handler that prints each warning of the library in one line."""
 
     def __init__(self, printer: Printer) -> None:
@@ -133,7 +133,7 @@ def warnings_to(printer: Printer) -> Generator[None]:
 
     for name in OF_LIBRARIES:
         logging.getLogger(name).setLevel(logging.ERROR)
-    logger, notes = logging.getLogger("pegboard"), _Notes(printer)
+    logger, notes = logging.getLogger("pegboard"), _WarningHandler(printer)
     logger.addHandler(notes)
     propagated, logger.propagate = logger.propagate, False
     try:
@@ -143,7 +143,7 @@ def warnings_to(printer: Printer) -> Generator[None]:
         logger.propagate = propagated
 
 
-def guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, asks: bool = True) -> int:
+def run_guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, asks: bool = True) -> int:
     """Do something, and report what goes wrong instead of failing with a traceback.
 
     Where it needs a configuration that was found and is not accepted, the person at the terminal is asked, and it is
@@ -151,7 +151,7 @@ def guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, as
     """
     printer, caller = Printer(as_json=options.as_json), CALLER.get()
 
-    async def acted() -> int:
+    async def run_until_accepted() -> int:
         while True:
             try:
                 return await action(printer)
@@ -159,15 +159,15 @@ def guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, as
                 if caller is not None or not asks or not await accepted_now(waits, printer):
                     raise
 
-    async def reported() -> int:
+    async def run_and_report() -> int:
         try:
-            return await acted()
+            return await run_until_accepted()
         except (PegboardError, OSError, BaseExceptionGroup) as error:
             return report(error, printer)
 
     try:
         _require_text(options)
-        return asyncio.run(acted()) if caller is None else caller.defer(reported())
+        return asyncio.run(run_until_accepted()) if caller is None else caller.defer(run_and_report())
     except (PegboardError, OSError, BaseExceptionGroup) as error:
         return report(error, printer)
 
@@ -177,13 +177,15 @@ async def accepted_now(waits: NotAcceptedError, printer: Printer) -> bool:
 
     What they have read is accepted, not what the file says by then.
     """
-    from pegboard.cli.person import agrees
+    from pegboard.cli.person import ask_agreement
     from pegboard.config.acceptance import accept_text
     from pegboard.config.documents.document import display_path
 
     name = display_path(waits.path)
     would = [f"  {line}" for line in waits.would] or ["  nothing but what Pegboard brings"]
-    if not await agrees([f"{name} was found here and is not accepted yet. It would:", *would, f"Accept {name}?"]):
+    if not await ask_agreement(
+        [f"{name} was found here and is not accepted yet. It would:", *would, f"Accept {name}?"]
+    ):
         return False
     accept_text(waits.path, waits.digest)
     printer.note(f"pegboard: {name} is accepted.")
@@ -200,7 +202,7 @@ def _require_text(options: Options) -> None:
 
 def report(error: BaseException, printer: Printer) -> int:
     """Report what went wrong and return the exit code; what is no mistake of the user is raised again."""
-    cause = _only(error)
+    cause = _unwrap_group(error)
     if isinstance(cause, BrokenPipeError):
         raise cause
     if isinstance(cause, KeyboardInterrupt):
@@ -212,14 +214,14 @@ def report(error: BaseException, printer: Printer) -> int:
         printer.document({"error": _error_json(failure)})
     else:
         printer.note(f"pegboard: {failure}")
-    return exit_codes.of_error(failure)
+    return exit_codes.exit_code_of_error(failure)
 
 
-def _only(error: BaseException) -> BaseException:
+def _unwrap_group(error: BaseException) -> BaseException:
     """Return what a task group wraps, where it is one thing."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        return _only(group.exceptions[0]) if len(group.exceptions) == 1 else group
+        return _unwrap_group(group.exceptions[0]) if len(group.exceptions) == 1 else group
     return error
 
 
@@ -328,15 +330,17 @@ async def discover(
     from pegboard.board.catalog.loader import PluginRequest
 
     kinds = (_ASKED if start else _ASKED - {"server"}) | (_REGISTERED if registered else frozenset[str]())
-    unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
+    unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _has_answered(p)]
     granted = [plugin for plugin in unseen if permissions is None or permissions.grants_unseen(plugin)]
     if about:
         granted = [plugin for plugin in granted if plugin.kind != "server" or plugin in _owners(board, granted, about)]
     wants = {want.key: want for want in (PluginRequest(plugin=plugin.name) for plugin in granted)}
-    wants |= {want.key: want for want in await _from_start(board, permissions, kinds | _REGISTERED)}
+    wants |= {want.key: want for want in await _unknown_from_start(board, permissions, kinds | _REGISTERED)}
     loader = board.services.loader
     wants |= {want.key: want for want in loader.stale() if _kind(board, want) in kinds}
-    if known_is_enough and any(p.kind == "server" and _known(p) for p in board.world.catalog.plugins.values()):
+    if known_is_enough and any(
+        p.kind == "server" and _has_known_tools(p) for p in board.world.catalog.plugins.values()
+    ):
         servers = {key: want for key, want in wants.items() if _kind(board, want) == "server"}
         wants = {key: want for key, want in wants.items() if key not in servers}
         if unknown := ", ".join(dict.fromkeys(want.plugin for want in servers.values())):
@@ -372,7 +376,7 @@ async def wait_for_plugins(
     while waiting and (now := time.monotonic()) < began + LONGEST_WAIT:
         if len(waiting) < len(asked) and now >= answered_at + silence:
             break
-        if now >= worked_at + silence and all(loader.under_way(asked[task]) for task in waiting):
+        if now >= worked_at + silence and all(loader.line_being_imported(asked[task]) for task in waiting):
             break
         done, waiting = await asyncio.wait(waiting, timeout=_STEP, return_when=asyncio.FIRST_COMPLETED)
         before, used = used, time.process_time()
@@ -384,26 +388,30 @@ async def wait_for_plugins(
         await loader.ready(wants, confirm=True, wait=0)  # nothing waits for them again
         waited = time.monotonic() - began
         failed = f"did not answer within {waited:.0f} s" if waited >= _STEP else "has not answered since it was asked"
-        what_to_do = f" {_MOVE_IT}" if any(loader.under_way(want) for want in late) else ""
+        what_to_do = f" {_MOVE_IT}" if any(loader.line_being_imported(want) for want in late) else ""
         printer.note(f"pegboard: {listed_plugins(loader, late)} {failed}; going on without.{what_to_do}")
 
 
 def listed_plugins(loader: CatalogLoader, wants: Iterable[PluginRequest]) -> str:
     """Return the names of plugins, with the line that runs of each that is being brought in."""
-    lines = {want.plugin: loader.under_way(want) for want in wants}
+    lines = {want.plugin: loader.line_being_imported(want) for want in wants}
     return ", ".join(f"{name} ({line})" if line else name for name, line in lines.items())
 
 
-async def _from_start(
+async def _unknown_from_start(
     board: Pegboard, permissions: CompiledPermissions | None, kinds: Container[str]
 ) -> list[PluginRequest]:
     """Return what is not known yet of what an agent has from the start, or any agent: every session asks for it."""
-    from pegboard.board.discover import at_start
+    from pegboard.board.discover import unknown_at_start
 
     compiler = board.services.compiler
     await compiler.refresh()
-    agents = [permissions] if permissions is not None else [compiler.of_agent(name) for name in board.world.agents]
-    return [want for agent in agents for want in at_start(agent) if _kind(board, want) in kinds]
+    agents = (
+        [permissions]
+        if permissions is not None
+        else [compiler.permissions_of_agent(name) for name in board.world.agents]
+    )
+    return [want for agent in agents for want in unknown_at_start(agent) if _kind(board, want) in kinds]
 
 
 def _owners(board: Pegboard, unseen: Sequence[Plugin], names: Sequence[str]) -> Sequence[Plugin]:
@@ -413,7 +421,7 @@ def _owners(board: Pegboard, unseen: Sequence[Plugin], names: Sequence[str]) -> 
     for name in names:
         bare = name.partition(":")[2] if name.startswith(("plugin:", "tool:", "toolkit:")) else name
         known = catalog.plugins.get(bare)
-        if catalog.find_tool(bare) is not None or (known is not None and _seen(known)):
+        if catalog.find_tool(bare) is not None or (known is not None and _has_answered(known)):
             continue
         of = [plugin for plugin in unseen if bare.partition("/")[0] == plugin.name or _begins_as(bare, plugin)]
         if not of and bare not in board.world.toolkits:
@@ -436,9 +444,9 @@ _ASKED = frozenset({"server", "python", "entry_point"})
 _REGISTERED = frozenset({"agno"})
 
 
-def _seen(plugin: Plugin) -> bool:
+def _has_answered(plugin: Plugin) -> bool:
     return any(variant.known or variant.unavailable for variant in plugin.variants.values())
 
 
-def _known(plugin: Plugin) -> bool:
+def _has_known_tools(plugin: Plugin) -> bool:
     return any(variant.known for variant in plugin.variants.values())

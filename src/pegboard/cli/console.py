@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pegboard.cli.common import Options, guarded
+from pegboard.cli.common import Options, run_guarded
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer
@@ -35,8 +35,8 @@ def console(
 ) -> int:
     """Print the address of the console and open it in the browser."""
 
-    async def found(printer: Printer) -> int:
-        chosen = _only_one(running_consoles(), config, port)
+    async def open_console(printer: Printer) -> int:
+        chosen = _choose_console(running_consoles(), config, port)
         code = _code(chosen)
         url = chosen.url if code is None else f"{chosen.url}?code={code}"
         if as_json:
@@ -47,18 +47,18 @@ def console(
         printer.say(url)
         if code is None:
             printer.note("Sign in with a token that has `console: true`.")
-        hidden = chosen.hides_codes or UserToken(chosen.port).demanded()
+        hidden = chosen.hides_codes or UserToken(chosen.port).needs_token()
         if not no_browser and code is not None and hidden:
             why = "what is confined could read its code in the command line of a browser"
             printer.note(f"pegboard: open the address yourself: {why}.")
-        elif not no_browser and not _opened(url):
+        elif not no_browser and not _open_browser(url):
             printer.note("pegboard: no browser can be started here; open the address yourself.")
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), found)
+    return run_guarded(Options(config=config, as_json=as_json), open_console)
 
 
-def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int | None) -> RunningConsole:
+def _choose_console(running: Sequence[RunningConsole], config: Path | None, port: int | None) -> RunningConsole:
     """Return the console that is meant; raises ``PegboardError`` where there is none, or there are several."""
     path, quickstart = choose(config)
     own = str(path.resolve())
@@ -66,24 +66,24 @@ def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int 
         case [one]:
             return one
         case []:
-            raise _not_running(running, None if quickstart else path, port)
+            raise _not_running_error(running, None if quickstart else path, port)
         case several:
-            message = f"Several consoles run: {_listed(several)}."
+            message = f"Several consoles run: {_list_consoles(several)}."
             raise UsageError(message, code="several_consoles", hint="Name one with --port.")
 
 
-def _not_running(running: Sequence[RunningConsole], path: Path | None, port: int | None) -> PegboardError:
+def _not_running_error(running: Sequence[RunningConsole], path: Path | None, port: int | None) -> PegboardError:
     """Return the error that says what to start; ``path`` None is the quickstart."""
     start, where = "pegboard serve", "for the quickstart"
     if path is not None:
         start, where = f"{start} --config {display_path(path)}", f"for {display_path(path)}"
     if port is not None:
         start, where = f"{start} --port {port}", f"on port {port}"
-    others = f" Or name one that runs with --port: {_listed(running)}." if running else ""
+    others = f" Or name one that runs with --port: {_list_consoles(running)}." if running else ""
     return PegboardError(f"No console runs {where}.", code="no_console", hint=f"Start it with '{start}'.{others}")
 
 
-def _listed(consoles: Sequence[RunningConsole]) -> str:
+def _list_consoles(consoles: Sequence[RunningConsole]) -> str:
     return ", ".join(f"{one.url} (process {one.pid}, {one.configuration})" for one in consoles)
 
 
@@ -109,7 +109,7 @@ def _code(console: RunningConsole) -> str | None:
         connection.close()
 
 
-def _opened(url: str) -> bool:
+def _open_browser(url: str) -> bool:
     """Return whether the user's browser was started."""
     import webbrowser
 

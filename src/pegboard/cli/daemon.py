@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import Options, guarded
+from pegboard.cli.common import Options, run_guarded
 from pegboard.cli.exit_codes import DONE, UNAVAILABLE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
@@ -30,14 +30,14 @@ LAST_LINES: Final = 40
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 
 
-def _guarded(action: Callable[[Printer], int], *, as_json: bool) -> int:
-    async def done(printer: Printer) -> int:
+def _run_guarded(action: Callable[[Printer], int], *, as_json: bool) -> int:
+    async def run_action(printer: Printer) -> int:
         return action(printer)
 
-    return guarded(Options(as_json=as_json), done)
+    return run_guarded(Options(as_json=as_json), run_action)
 
 
-def _asked(kind: str) -> tuple[list[dict[str, Any]], list[str]]:
+def _ask_daemon(kind: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return what every daemon of this user answers, and why others do not."""
     try:
         return ask_all(kind)
@@ -53,8 +53,8 @@ def _require_answers(problems: list[str]) -> None:
 def status(as_json: JsonOption = False) -> int:
     """Show what the daemon does: clients, servers, memory, who uses what; exit 6 where none runs."""
 
-    def shown(printer: Printer) -> int:
-        found, problems = _asked("status")
+    def print_status(printer: Printer) -> int:
+        found, problems = _ask_daemon("status")
         found.sort(key=lambda one: one["since"])
         if printer.as_json:
             printer.document({"running": bool(found), "processes": found, "problems": problems})
@@ -66,16 +66,16 @@ def status(as_json: JsonOption = False) -> int:
         for number, one in enumerate(found):
             if number:
                 printer.say("")
-            _show(printer, one)
+            _print_status(printer, one)
         return DONE if found else UNAVAILABLE
 
-    return _guarded(shown, as_json=as_json)
+    return _run_guarded(print_status, as_json=as_json)
 
 
-def _show(printer: Printer, found: Mapping[str, Any]) -> None:
+def _print_status(printer: Printer, found: Mapping[str, Any]) -> None:
     """Show one process: what it is, its clients, and the servers of each configuration with who called them."""
     memory = f", {_mebibytes(found['memory'])}" if found["memory"] else ""
-    printer.say(f"Process {found['pid']}, version {found['version']}, {_age(found['since'])}{memory}.")
+    printer.say(f"Process {found['pid']}, version {found['version']}, {_describe_age(found['since'])}{memory}.")
     clients: list[dict[str, Any]] = found["clients"]
     printer.say(f"{plural(len(clients), 'client')}.")
     if clients:
@@ -88,7 +88,14 @@ def _show(printer: Printer, found: Mapping[str, Any]) -> None:
             TableColumn("age"),
         ]
         rows = [
-            (_name(one), one["agent"], one["pid"] or "", _mebibytes(one["memory"]), one["folder"], _age(one["since"]))
+            (
+                _name(one),
+                one["agent"],
+                one["pid"] or "",
+                _mebibytes(one["memory"]),
+                one["folder"],
+                _describe_age(one["since"]),
+            )
             for one in clients
         ]
         printer.table(columns, rows)
@@ -124,7 +131,7 @@ def _mebibytes(memory: int | None) -> str:
     return "" if memory is None else f"{memory / 2**20:.0f} MiB"
 
 
-def _age(since: float) -> str:
+def _describe_age(since: float) -> str:
     seconds = max(0, int(time.time() - since))
     if seconds < 60:
         return f"for {seconds} s"
@@ -134,8 +141,8 @@ def _age(since: float) -> str:
 def stop(as_json: JsonOption = False) -> int:
     """End the daemon and its servers; what needs it next starts another one."""
 
-    def ended(printer: Printer) -> int:
-        found, problems = _asked("stop")
+    def stop_daemon(printer: Printer) -> int:
+        found, problems = _ask_daemon("stop")
         _require_answers(problems)
         if printer.as_json:
             printer.document({"stopped": bool(found)})
@@ -143,14 +150,14 @@ def stop(as_json: JsonOption = False) -> int:
             printer.say("The daemon has ended." if found else "No daemon runs.")
         return DONE
 
-    return _guarded(ended, as_json=as_json)
+    return _run_guarded(stop_daemon, as_json=as_json)
 
 
 def restart(as_json: JsonOption = False) -> int:
     """End the daemon and start another one; clients go on with that."""
 
-    def started(printer: Printer) -> int:
-        _require_answers(_asked("stop")[1])
+    def restart_daemon(printer: Printer) -> int:
+        _require_answers(_ask_daemon("stop")[1])
         try:
             connection = connect("status")
             connection.socket.close()
@@ -162,7 +169,7 @@ def restart(as_json: JsonOption = False) -> int:
             printer.say(f"The daemon runs: process {connection.answer['pid']}.")
         return DONE
 
-    return _guarded(started, as_json=as_json)
+    return _run_guarded(restart_daemon, as_json=as_json)
 
 
 def logs(
@@ -173,7 +180,7 @@ def logs(
 ) -> int:
     """Print the newest lines of the daemon's log."""
 
-    def printed(printer: Printer) -> int:
+    def print_logs(printer: Printer) -> int:
         try:
             folder = Path(address_of().folder)
         except NoFolderError as error:
@@ -188,7 +195,7 @@ def logs(
         printer.note(f"pegboard: {folder}/*.log")
         return DONE
 
-    return _guarded(printed, as_json=as_json)
+    return _run_guarded(print_logs, as_json=as_json)
 
 
 def _dated_lines(log: Path) -> list[tuple[str, str]]:
@@ -209,7 +216,7 @@ def install(
 ) -> int:
     """Let the system start the daemon with your session: a unit of systemd, or an agent of launchd."""
 
-    def installed(printer: Printer) -> int:
+    def install_service(printer: Printer) -> int:
         file, text = _service()
         if shows:
             if printer.as_json:
@@ -224,15 +231,15 @@ def install(
         except OSError as error:
             why = error.strerror or str(error)
             raise PegboardError(f"{file} cannot be written: {why}.", code="server_failed") from error
-        return _told_system(printer, file, service_files.start_commands(file), f"{file} is written")
+        return _notify_system(printer, file, service_files.start_commands(file), f"{file} is written")
 
-    return _guarded(installed, as_json=as_json)
+    return _run_guarded(install_service, as_json=as_json)
 
 
 def uninstall(as_json: JsonOption = False) -> int:
     """Undo `pegboard daemon install`: clients start the daemon themselves again."""
 
-    def removed(printer: Printer) -> int:
+    def remove_service(printer: Printer) -> int:
         file, _ = _service()
         if not file.exists():
             if printer.as_json:
@@ -241,11 +248,11 @@ def uninstall(as_json: JsonOption = False) -> int:
                 printer.say(f"There is no {file}.")
             return DONE
         _require_ours(file)
-        code = _told_system(printer, file, service_files.stop_commands(file), f"{file} is removed")
+        code = _notify_system(printer, file, service_files.stop_commands(file), f"{file} is removed")
         file.unlink(missing_ok=True)
         return code
 
-    return _guarded(removed, as_json=as_json)
+    return _run_guarded(remove_service, as_json=as_json)
 
 
 def _service() -> tuple[Path, str]:
@@ -260,9 +267,9 @@ def _require_ours(file: Path) -> None:
         raise UsageError(f"{file} was not written by this command.", hint="Move it away first.")
 
 
-def _told_system(printer: Printer, file: Path, commands: list[list[str]], done: str) -> int:
+def _notify_system(printer: Printer, file: Path, commands: list[list[str]], done: str) -> int:
     """Let the system know of a change; what it does not take is printed for a person to do."""
-    left = next((commands[number:] for number, command in enumerate(commands) if not _ran(command)), [])
+    left = next((commands[number:] for number, command in enumerate(commands) if not _run_program(command)), [])
     texts = [shlex.join(command) for command in left]
     if printer.as_json:
         printer.document({"file": str(file), "left": texts})
@@ -275,7 +282,7 @@ def _told_system(printer: Printer, file: Path, commands: list[list[str]], done: 
     return DONE
 
 
-def _ran(command: list[str]) -> bool:
+def _run_program(command: list[str]) -> bool:
     program = shutil.which(command[0])
     if program is None:
         return False

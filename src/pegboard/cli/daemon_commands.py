@@ -18,7 +18,7 @@ from pegboard.thin.wire import Message
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.daemon.requests import CommandOutput, Front
+    from pegboard.daemon.requests import ClientFront, CommandOutput
 
 
 _Pieces = asyncio.Queue[Message | None]
@@ -36,7 +36,7 @@ class _Stream(io.TextIOBase):
         return len(text)
 
 
-async def run_command(front: Front, board: Pegboard, output: CommandOutput) -> int:
+async def run_command(front: ClientFront, board: Pegboard, output: CommandOutput) -> int:
     """Run the command of a thin client as its own process would, and return the exit code."""
     parse = await asyncio.to_thread(_parser)
     from pegboard.cli.call_results import forget_old_results  # it takes long, and is there once the parser is
@@ -68,7 +68,7 @@ def _parser() -> Any:
 
 
 def _caller(
-    front: Front,
+    front: ClientFront,
     board: Pegboard,
     pieces: _Pieces,
     deferred: list[Coroutine[Any, Any, int]],
@@ -76,7 +76,7 @@ def _caller(
     """Return the process that has given a command; what the command does is deferred until its line is parsed."""
 
     @asynccontextmanager
-    async def opened(config: Path | None) -> AsyncGenerator[Pegboard]:
+    async def open_board_of_front(config: Path | None) -> AsyncGenerator[Pegboard]:
         if (None if config is None else str(config)) != front.text("config"):
             raise UsageError("--config is written so that it can be read in two ways.", hint="Write --config=PATH.")
         yield board
@@ -96,7 +96,7 @@ def _caller(
         save=lambda path, data: pieces.put_nowait({"save": str(path), "data": base64.b64encode(data).decode()}),
         agreed=front.fields.get("agreed") is True,
         token=front.text("token") or "",
-        board=opened,
+        board=open_board_of_front,
         defer=defer,
     )
 

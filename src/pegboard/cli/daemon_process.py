@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegboard.cli.daemon_commands import run_command
-from pegboard.daemon.process import run
+from pegboard.daemon.process import serve_as_daemon
 
 
 def run_daemon(arguments: Sequence[str]) -> int:
     """Be the daemon, and return its exit code."""
-    return run(arguments, run_command)
+    return serve_as_daemon(arguments, run_command)

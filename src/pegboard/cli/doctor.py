@@ -13,8 +13,8 @@ import typer
 from pegboard.accepted_grants import without_opening
 from pegboard.assembly import Pegboard, read_configuration, store_copies
 from pegboard.board.catalog.loader import PluginRequest
-from pegboard.cli.common import Options, guarded, run, warnings_to
-from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_LOGIN, UNAVAILABLE, of_error
+from pegboard.cli.common import Options, run, run_guarded, warnings_to
+from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_LOGIN, UNAVAILABLE, exit_code_of_error
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.plugin_problems import own_paths, policy_of, started_as
 from pegboard.cli.rendering import Printer, plural
@@ -55,19 +55,19 @@ class Installation:
     waiting: tuple[str, ...] = ()
 
     @property
-    def apart(self) -> bool:
+    def clocks_differ(self) -> bool:
         """Return whether the clocks differ by more than they may."""
         return self.ahead is not None and abs(self.ahead) > MOST_APART
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Return whether nothing is wrong."""
         if self.store is None:
             return self.error is None or self.error.code in _UNKNOWN
-        return self.store.sound and not self.apart
+        return self.store.sound and not self.clocks_differ
 
 
-async def looked_over(configuration: str, copies: StoreCopies) -> Installation:
+async def diagnose_installation(configuration: str, copies: StoreCopies) -> Installation:
     """Return what this machine and a store are found to be; nothing is changed."""
     began = time.time()
     try:
@@ -105,7 +105,7 @@ def installation_lines(found: Installation) -> Iterator[str]:
 
 def _clock(found: Installation) -> str:
     ahead = found.ahead or 0.0
-    if not found.apart:
+    if not found.clocks_differ:
         return "the same as that of the store"
     which = "ahead of" if ahead > 0 else "behind"
     return (
@@ -118,7 +118,7 @@ def installation_json(found: Installation) -> dict[str, Any]:
     """Return what was found, for scripts."""
     error = found.error
     return {
-        "sound": found.sound,
+        "sound": found.is_sound,
         "version": full_version(),
         "python": platform.python_version(),
         "system": platform.system(),
@@ -166,30 +166,30 @@ def doctor(
 ) -> int:
     """Check the store, replicas and clocks, or start one server."""
     if server is None:
-        return _looked_over(Options(config=config, as_json=as_json))
+        return _diagnose_installation(Options(config=config, as_json=as_json))
     name = server
 
-    async def done(board: Pegboard, printer: Printer) -> int:
-        found = await _diagnosed(board, printer, name)
+    async def diagnose(board: Pegboard, printer: Printer) -> int:
+        found = await _diagnose(board, printer, name)
         if printer.as_json:
             printer.document(_json(found))
         else:
             _print(found, printer)
         return found.exit_code
 
-    return run(Options(config=config, as_json=as_json), done)
+    return run(Options(config=config, as_json=as_json), diagnose)
 
 
-def _looked_over(options: Options) -> int:
+def _diagnose_installation(options: Options) -> int:
     """Say how the store, the processes that serve it, clocks and the key are."""
 
-    async def done(printer: Printer) -> int:
+    async def diagnose_server(printer: Printer) -> int:
         with warnings_to(printer):
             read = read_configuration(options.config)
         printer.masker = Masker(read.configuration.secrets)
         _, waiting = without_opening(read.configuration)
         try:
-            found = await looked_over(read.name, store_copies(read))
+            found = await diagnose_installation(read.name, store_copies(read))
         except StoreError as error:
             found = Installation(configuration=read.name, error=error)
         found = replace(found, waiting=tuple(map(str, waiting)))
@@ -198,14 +198,14 @@ def _looked_over(options: Options) -> int:
         else:
             for line in installation_lines(found):
                 printer.say(line)
-        if found.sound:
+        if found.is_sound:
             return DONE
-        return FAILED if found.error is None else of_error(found.error)
+        return FAILED if found.error is None else exit_code_of_error(found.error)
 
-    return guarded(options, done)
+    return run_guarded(options, diagnose_server)
 
 
-async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
+async def _diagnose(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
     services, loader = board.services, board.services.loader
     await server_state(services, name)  # refuses a name that nothing has
     with printer.working(f"Starting {name}", lasting=True):
@@ -266,19 +266,19 @@ def _reach(found: Diagnosis) -> list[str]:
         network = f"TCP ports {', '.join(map(str, policy.network))}" if policy.network else "none"
     return [
         "confined",
-        f"writes   {_some(tuple(each for each in policy.write if each != policy.caches)) or 'nothing else'}",
-        f"reads    the system{', ' if (reads := _some(tuple(_beside_system(policy.read)))) else ''}{reads}",
+        f"writes   {_list_some_paths(tuple(each for each in policy.write if each != policy.caches)) or 'nothing else'}",
+        f"reads    the system{', ' if (reads := _list_some_paths(tuple(_beyond_system(policy.read)))) else ''}{reads}",
         f"network  {network}",
         f"caches   {policy.caches}, and temporary files",
     ]
 
 
-def _some(paths: tuple[str, ...]) -> str:
+def _list_some_paths(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
     return ", ".join(paths[:SHOWN_PATHS]) + more
 
 
-def _beside_system(paths: tuple[str, ...]) -> Iterator[str]:
+def _beyond_system(paths: tuple[str, ...]) -> Iterator[str]:
     """Yield what is no part of what every program reads."""
     every = tuple(f"{each}/" for each in SYSTEM)
     return (each for each in paths if not f"{each}/".startswith(every))

@@ -15,7 +15,7 @@ from pegboard.config.documents.value_edits import value_at
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.config.saving import create_whole, read_whole, replace_whole
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError, UsageError
@@ -63,7 +63,7 @@ class EditedConfiguration:
         """Return the tokens of its operators."""
         if self.digest is None:
             return ()
-        found, _ = inspect(self.path, registered=registered())
+        found, _ = inspect(self.path, registered=registered_plugins())
         return () if found is None else found.tokens
 
     def agents_with(self, server: str) -> list[str]:
@@ -72,7 +72,7 @@ class EditedConfiguration:
 
     def usable(self, text: str) -> Configuration:
         """Return what it would say with another text; raises ``ConfigError`` where that has a mistake."""
-        configuration, problems = inspect(self.path, registered=registered(), text=text)
+        configuration, problems = inspect(self.path, registered=registered_plugins(), text=text)
         if configuration is None:
             errors = [problem for problem in problems if problem.severity == "error"]
             message = f"{self.path} could not be used, so it is left as it is: {'; '.join(map(str, errors))}"
@@ -85,16 +85,16 @@ class EditedConfiguration:
         Raises:
             ConfigError: it was changed meanwhile, or that this person accepts it cannot be kept; it is left as it is.
         """
-        written = await self._written(text, by=by, reason=reason)
+        written = await self._write_text(text, by=by, reason=reason)
         try:
             accept_text(self.path)
         except OSError as error:
-            self._take_back(written)
+            self._restore_text(written)
             message = f"{self.path} is left as it is: {error.filename or 'a file'} cannot be written: {error.strerror}."
             raise ConfigError(message, code="file_not_saved", hint="Nothing was changed.") from None
         self.text, self.digest = text, written
 
-    async def _written(self, text: str, *, by: str, reason: str) -> str:
+    async def _write_text(self, text: str, *, by: str, reason: str) -> str:
         if self.digest is not None:
             return await saved_edit(self.path, text, expected=self.digest, by=by, reason=reason)
         if not self.path.parent.exists():
@@ -105,9 +105,9 @@ class EditedConfiguration:
             message = f"{self.path} was made meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.") from None
 
-    def _take_back(self, written: str) -> None:
+    def _restore_text(self, written: str) -> None:
         """Put back what was there, where nobody has changed it since."""
-        take_back(self.path, None if self.digest is None else self.text, written)
+        restore_text(self.path, None if self.digest is None else self.text, written)
 
 
 def opened_configuration(path: Path) -> EditedConfiguration:
@@ -118,7 +118,7 @@ def opened_configuration(path: Path) -> EditedConfiguration:
     return EditedConfiguration(path=path, text=found.text, digest=found.digest)
 
 
-def take_back(path: Path, text: str | None, written: str) -> None:
+def restore_text(path: Path, text: str | None, written: str) -> None:
     """Put a configuration back as it was where it still has the digest written; without a text there was none."""
     with suppress(ConfigError, OSError):
         if text is not None:

@@ -13,8 +13,8 @@ from pegboard.board.views.search import checked_search
 from pegboard.board.views.search import search as search_session
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE, FAILED
-from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer, TableColumn, plural
+from pegboard.cli.options import with_session_options
+from pegboard.cli.rendering import Printer, TableColumn, UnmaskedText, plural
 from pegboard.config.search_cases import search_cases
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError
@@ -45,7 +45,7 @@ class EvaluatedCase:
     place: int
 
 
-@on_session
+@with_session_options
 def evaluate(
     options: Options,
     cases: Annotated[
@@ -58,21 +58,21 @@ def evaluate(
 ) -> int:
     """Count for how many of your own requests search finds the tool."""
 
-    async def evaluated(board: Pegboard, printer: Printer) -> int:
+    async def evaluate_cases(board: Pegboard, printer: Printer) -> int:
         listed = search_cases(cases)
         on = await open_session(board, options)
         await discover(board, printer, (await on.snapshot()).permissions)
         await _require_known(on, listed)
-        answers = [await _answer(board, on, case) for case in listed]
+        answers = [await _search_case(board, on, case) for case in listed]
         within = sum(1 for answer in answers if answer.place)
         enough = within >= found * len(answers)
         if printer.as_json:
             printer.document(_document(answers, found, enough=enough))
         else:
-            _show(answers, found, printer, enough=enough)
+            _print_answers(answers, found, printer, enough=enough)
         return DONE if enough else FAILED
 
-    return run(options, evaluated)
+    return run(options, evaluate_cases)
 
 
 async def _require_known(on: Session, cases: Sequence[SearchCase]) -> None:
@@ -94,16 +94,16 @@ async def _require_known(on: Session, cases: Sequence[SearchCase]) -> None:
         raise ConfigError("\n".join(map(str, problems)), problems=problems)
 
 
-async def _answer(board: Pegboard, on: Session, case: SearchCase) -> EvaluatedCase:
+async def _search_case(board: Pegboard, on: Session, case: SearchCase) -> EvaluatedCase:
     """Search as the model would, in a conversation without a past; the search is not recorded."""
     needs = checked_search([case.request], AMONG, ())
     _, result = await search_session(board.services, await on.snapshot(), needs)
     names = [one.name for one in result.results if one.kind == "tool"]
-    right = {name for tool in case.tools for name in _names_of(await on.explain(tool))}
+    right = {name for tool in case.tools for name in _searchable_names(await on.explain(tool))}
     return EvaluatedCase(case=case, found=names, place=next((n for n, name in enumerate(names, 1) if name in right), 0))
 
 
-def _names_of(explained: Explanation) -> tuple[str, str]:
+def _searchable_names(explained: Explanation) -> tuple[str, str]:
     """Return the names by which a search may give a tool: its wire name, or its id where that is shared."""
     return explained.tool, explained.id
 
@@ -111,8 +111,8 @@ def _names_of(explained: Explanation) -> tuple[str, str]:
 def _document(answers: Sequence[EvaluatedCase], required: float, *, enough: bool) -> dict[str, Any]:
     return {
         "cases": len(answers),
-        "found": _share(answers, AMONG),
-        "first": _share(answers, 1),
+        "found": _share_found(answers, AMONG),
+        "first": _share_found(answers, 1),
         "required": required,
         "ok": enough,
         "results": [
@@ -120,14 +120,14 @@ def _document(answers: Sequence[EvaluatedCase], required: float, *, enough: bool
                 "request": answer.case.request,
                 "tools": list(answer.case.tools),
                 "place": answer.place or None,
-                "found": [Given(name) for name in answer.found],
+                "found": [UnmaskedText(name) for name in answer.found],
             }
             for answer in answers
         ],
     }
 
 
-def _show(answers: Sequence[EvaluatedCase], required: float, printer: Printer, *, enough: bool) -> None:
+def _print_answers(answers: Sequence[EvaluatedCase], required: float, printer: Printer, *, enough: bool) -> None:
     others = [answer for answer in answers if answer.place != 1]
     if others:
         rows = [
@@ -136,7 +136,7 @@ def _show(answers: Sequence[EvaluatedCase], required: float, printer: Printer, *
         ]
         printer.table(COLUMNS, rows)
         printer.say()
-    first, within = _share(answers, 1), _share(answers, AMONG)
+    first, within = _share_found(answers, 1), _share_found(answers, AMONG)
     printer.say(
         f"{plural(len(answers), 'request')}: the tool is the first result of {first:.0%}, "
         f"and among the first {AMONG} of {within:.0%}."
@@ -145,7 +145,7 @@ def _show(answers: Sequence[EvaluatedCase], required: float, printer: Printer, *
         printer.note(f"pegboard: less than the {required:.0%} that --found asks for.")
 
 
-def _share(answers: Sequence[EvaluatedCase], among: int) -> float:
+def _share_found(answers: Sequence[EvaluatedCase], among: int) -> float:
     return sum(1 for answer in answers if 0 < answer.place <= among) / len(answers)
 
 

@@ -70,17 +70,17 @@ OF_CALLS: Final[Mapping[CallStatus, int]] = {
 """The exit codes of calls by their status; a tool that ran and answered with an error exits 1."""
 
 
-def of_error(error: PegboardError) -> int:
+def exit_code_of_error(error: PegboardError) -> int:
     """Return the exit code of an error."""
     return OF_ERRORS.get(error.code, USAGE if isinstance(error, UsageError) else FAILED)
 
 
-def of_call(answer: CallAnswer) -> int:
+def exit_code_of_call(answer: CallAnswer) -> int:
     """Return the exit code of a call."""
     return FAILED if answer.status == "ok" and answer.result.is_error else OF_CALLS[answer.status]
 
 
-def of_outcome(status: str, items: Iterable[str]) -> int:
+def exit_code_of_outcome(status: str, items: Iterable[str]) -> int:
     """Return the exit code of an outcome: unavailable where nothing else stood in the way of any item.
 
     >>> of_outcome("ok", ["loaded"]), of_outcome("partial", ["loaded", "tool_unavailable"])

@@ -9,10 +9,10 @@ import typer
 
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE, REFUSED
-from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer
+from pegboard.cli.options import with_session_options
+from pegboard.cli.rendering import Printer, UnmaskedText
 from pegboard.operators.explain import explain_for_operator
-from pegboard.operators.masked import resolved, shown_names
+from pegboard.operators.masked import resolve_names, shown_names
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
 EXAMPLE = "pegboard explain git__git_commit --agent assistant"
 
 
-@on_session
+@with_session_options
 def explain(
     options: Options,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
 ) -> int:
     """Explain why an agent can or cannot call a tool now."""
 
-    async def explained(board: Pegboard, printer: Printer) -> int:
+    async def print_explanation(board: Pegboard, printer: Printer) -> int:
         key = (await open_session(board, options)).key
         await discover(board, printer, about=[tool])
         found = await explain_for_operator(
             board.services, key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
         )
-        found = await _named(board, found)
+        found = await _with_shown_names(board, found)
         if printer.as_json:
             printer.document(explanation_json(found))
         else:
-            _show(found, printer, advice=advice(found, options))
+            _print_explanation(found, printer, advice=advice(found, options))
         return DONE if found.known else REFUSED
 
-    return run(options, explained)
+    return run(options, print_explanation)
 
 
-async def _named(board: Pegboard, found: OperatorExplanation) -> OperatorExplanation:
+async def _with_shown_names(board: Pegboard, found: OperatorExplanation) -> OperatorExplanation:
     """Return the explanation with the names by which things are called, whatever is secret in them."""
     names = await shown_names(board.services)
-    return replace(resolved(found, names), fixes=tuple(resolved(fix, names) for fix in found.fixes))
+    return replace(resolve_names(found, names), fixes=tuple(resolve_names(fix, names) for fix in found.fixes))
 
 
 def explanation_json(found: OperatorExplanation) -> dict[str, Any]:
     """Return the answer as scripts read it."""
     return {
-        "tool": Given(found.tool),
+        "tool": UnmaskedText(found.tool),
         "permitted": found.permitted,
         "loaded": found.loaded,
         "visible": found.visible,
@@ -106,7 +106,7 @@ def _command(fix: Fix, agent: str, where: str) -> str:
             return "`pegboard tools` lists every tool; `pegboard check --probe` starts the servers and says which fail."
 
 
-def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
+def _print_explanation(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
     printer.heading(found.verdict)
     printer.say()
     predicates = (

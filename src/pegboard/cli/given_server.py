@@ -34,12 +34,12 @@ def entry_of(target: Sequence[str], env: Sequence[str], headers: Sequence[str]) 
             raise UsageError("A server is either an address or a command, and both were given.", hint=hint)
         if env:
             raise UsageError("--env is for a command; an address has --header.")
-        pairs = dict(_pair(text, ":", "--header 'NAME: VALUE'") for text in headers)
+        pairs = dict(_split_pair(text, ":", "--header 'NAME: VALUE'") for text in headers)
         return {"url": target[0], **({"headers": pairs} if pairs else {})}
     if headers:
         raise UsageError("--header is for an address; a command has --env.")
     command, *args = target
-    pairs = dict(_pair(text, "=", "--env NAME=VALUE") for text in env)
+    pairs = dict(_split_pair(text, "=", "--env NAME=VALUE") for text in env)
     return {"command": command, **({"args": args} if args else {}), **({"env": pairs} if pairs else {})}
 
 
@@ -67,14 +67,14 @@ def changed_entry(
         if given and (part == "env") != (kind == "command"):
             other = "--env is for a command" if part == "env" else "--header is for an address"
             raise UsageError(f"{other}, and this server has an {kind}." if kind == "address" else f"{other}.")
-        pairs = {**(entry.get(part) or {}), **dict(_pair(text, sign, form) for text in given)}
+        pairs = {**(entry.get(part) or {}), **dict(_split_pair(text, sign, form) for text in given)}
         entry[part] = {name: value for name, value in pairs.items() if value != ""}
     if description is not None:
         entry["description"] = description
     return {key: value for key, value in entry.items() if value not in ("", {}) or (key in old and old[key] == value)}
 
 
-def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
+def _split_pair(text: str, sign: str, form: str) -> tuple[str, str]:
     name, found, value = text.partition(sign)
     if not found or not name.strip():
         raise UsageError(f"Write {form}.")

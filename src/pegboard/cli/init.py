@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from pegboard.cli.client_installation import InstallOptions
-from pegboard.cli.common import Options, guarded, problem_json
+from pegboard.cli.common import Options, problem_json, run_guarded
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
-from pegboard.cli.plain_in_files import Moved, moved_secrets
+from pegboard.cli.plain_in_files import SecretsMove, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.written_servers import confined_lines, held_servers, install_packages, may_read
 from pegboard.config.acceptance import accept_text, require_accepted
@@ -21,7 +21,7 @@ from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.inspection import inspect
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
@@ -104,13 +104,15 @@ def init(
         keyring=keyring,
     )
 
-    async def written(printer: Printer) -> int:
-        return await _written(printer, install, uninstall, given)
+    async def write_configuration(printer: Printer) -> int:
+        return await _write_configuration(printer, install, uninstall, given)
 
-    return guarded(Options(as_json=as_json), written)
+    return run_guarded(Options(as_json=as_json), write_configuration)
 
 
-async def _written(printer: Printer, install: str | None, uninstall: str | None, given: InstallOptions) -> int:
+async def _write_configuration(
+    printer: Printer, install: str | None, uninstall: str | None, given: InstallOptions
+) -> int:
     if install is not None and uninstall is not None:
         raise UsageError("--install and --uninstall exclude each other.")
     if SHELL in (install, uninstall):
@@ -146,7 +148,7 @@ async def _write_start(printer: Printer, given: InstallOptions) -> int:
     if taken is not None:
         printer.masker = Masker(secrets_in(dict(taken.servers)))
         require_free(config, force=given.force)
-    kept = Moved()
+    kept = SecretsMove()
     if taken is not None:
         stays = f"{chosen} still has them in plain."
         kept = await moved_secrets(
@@ -162,7 +164,7 @@ async def _write_start(printer: Printer, given: InstallOptions) -> int:
         kept.undo()
         raise
     accept_text(config)
-    configuration, found = inspect(config, registered=registered())
+    configuration, found = inspect(config, registered=registered_plugins())
     specs = configuration.specs.values() if configuration is not None else ()
     installed = [*install_packages(spec for spec in specs if spec.name in held.done)]
     problems = [*(taken.problems if taken else ()), *found]

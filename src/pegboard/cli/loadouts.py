@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import Options, guarded
+from pegboard.cli.common import Options, run_guarded
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.reading import loadouts_of
-from pegboard.configuration_source import choose, registered
+from pegboard.configuration_source import choose, registered_plugins
 from pegboard.core.model.loadout_registry import PluginCategories, active_of, discoverable_of
 from pegboard.core.model.loadouts import merge
 from pegboard.core.model.masking import Masker
@@ -32,9 +32,9 @@ def loadouts(
 ) -> int:
     """Show what loadouts make active or discoverable."""
 
-    async def printed(printer: Printer) -> int:
+    async def print_loadouts(printer: Printer) -> int:
         path, _ = choose(config)
-        read = loadouts_of(path, registered=registered())
+        read = loadouts_of(path, registered=registered_plugins())
         printer.masker = Masker(read.secrets)
         if read.fault is not None:
             printer.note(f"pegboard: {read.fault} Only the built-in loadouts are shown.")
@@ -47,10 +47,10 @@ def loadouts(
             hint = did_you_mean(name, names) or f"There are: {', '.join(names)}."
             raise UsageError(f"There is no loadout '{name[:100]}'.", code="unknown_loadout", hint=hint)
         row = _row(name, read.loadouts, read.plugins)
-        _one(row, len(read.plugins), printer)
+        _print_one(row, len(read.plugins), printer)
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), printed)
+    return run_guarded(Options(config=config, as_json=as_json), print_loadouts)
 
 
 def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _list(rows: list[dict[str, Any]], printer: Printer) -> None:
     printer.table(columns, cells)
 
 
-def _one(row: dict[str, Any], plugins: int, printer: Printer) -> None:
+def _print_one(row: dict[str, Any], plugins: int, printer: Printer) -> None:
     if printer.as_json:
         printer.document(row)
         return

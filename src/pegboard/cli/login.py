@@ -47,7 +47,7 @@ def login(
 ) -> int:
     """Log in to a remote server, or show the logins that there are."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def log_in(board: Pegboard, printer: Printer) -> int:
         logins = OperatorLogins(board.services)
         if list_:
             return _print(await logins.listed(), printer)
@@ -57,10 +57,12 @@ def login(
         with printer.working(f"Asking {server}"):
             pending = await logins.begin(server, owner, device=no_browser)
         if pending is None:
-            return _answered(printer, server, owner, "unchanged", f"'{server}' wants no login, or has one that counts.")
-        return await _completed(logins, pending, printer, browser=not no_browser)
+            return _print_answer(
+                printer, server, owner, "unchanged", f"'{server}' wants no login, or has one that counts."
+            )
+        return await _wait_for_login(logins, pending, printer, browser=not no_browser)
 
-    return run(Options(config=config, as_json=as_json), done, needs_mcp="pegboard login")
+    return run(Options(config=config, as_json=as_json), log_in, needs_mcp="pegboard login")
 
 
 def logout(
@@ -72,16 +74,18 @@ def logout(
 ) -> int:
     """Forget a login to a remote server, and revoke it."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def log_out(board: Pegboard, printer: Printer) -> int:
         owner = LoginOwner(principal, agent)
         if not await OperatorLogins(board.services).end(server, owner):
-            return _answered(printer, server, owner, "unchanged", f"There is no login to '{server}' of {principal}.")
-        return _answered(printer, server, owner, "logged_out", f"Logged out of '{server}'.")
+            return _print_answer(
+                printer, server, owner, "unchanged", f"There is no login to '{server}' of {principal}."
+            )
+        return _print_answer(printer, server, owner, "logged_out", f"Logged out of '{server}'.")
 
-    return run(Options(config=config, as_json=as_json), done, needs_mcp="pegboard logout")
+    return run(Options(config=config, as_json=as_json), log_out, needs_mcp="pegboard logout")
 
 
-async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Printer, *, browser: bool) -> int:
+async def _wait_for_login(logins: OperatorLogins, pending: PendingLogin, printer: Printer, *, browser: bool) -> int:
     """Wait for the browser or for an address that is pasted, whichever comes first."""
     if pending.why:
         printer.note(f"{pending.why}\n")
@@ -93,29 +97,29 @@ async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Pri
         import webbrowser
 
         webbrowser.open(pending.url)
-    pasting = asyncio.create_task(_pasted(logins, pending, printer))
+    pasting = asyncio.create_task(_take_pasted_addresses(logins, pending, printer))
     try:
         with printer.working("Waiting for the login; or paste here the address that the browser was sent back to"):
             state = await logins.wait(pending)
     finally:
         pasting.cancel()
     if state == "completed":
-        return _answered(printer, pending.plugin, pending.owner, "logged_in", f"Logged in to '{pending.plugin}'.")
-    _answered(printer, pending.plugin, pending.owner, "failed", f"Nobody logged in to '{pending.plugin}'.")
+        return _print_answer(printer, pending.plugin, pending.owner, "logged_in", f"Logged in to '{pending.plugin}'.")
+    _print_answer(printer, pending.plugin, pending.owner, "failed", f"Nobody logged in to '{pending.plugin}'.")
     return NEEDS_LOGIN
 
 
-async def _pasted(logins: OperatorLogins, pending: PendingLogin, printer: Printer) -> None:
+async def _take_pasted_addresses(logins: OperatorLogins, pending: PendingLogin, printer: Printer) -> None:
     """Take addresses that are pasted at the terminal, until one completes the login."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
 
-    def read() -> None:
+    def read_lines() -> None:
         with suppress(OSError, ValueError, RuntimeError):  # the loop or the input ended
             while line := sys.stdin.readline(LONGEST_ADDRESS):
                 loop.call_soon_threadsafe(lines.put_nowait, line)
 
-    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=read_lines, daemon=True).start()
     while True:
         line = (await lines.get()).strip()
         if not line:
@@ -132,7 +136,7 @@ def _has_browser() -> bool:
     return here and not os.environ.get("SSH_CONNECTION")
 
 
-def _answered(printer: Printer, server: str, owner: LoginOwner, status: str, text: str) -> int:
+def _print_answer(printer: Printer, server: str, owner: LoginOwner, status: str, text: str) -> int:
     if printer.as_json:
         printer.document({"server": server, "principal": owner.principal, "agent": owner.agent, "status": status})
     else:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from pegboard.assembly import trial
-from pegboard.cli.common import Options, guarded, warnings_to
+from pegboard.cli.common import Options, run_guarded, warnings_to
 from pegboard.cli.exit_codes import DONE, FAILED, UNAVAILABLE
-from pegboard.cli.measured import Measured, ServerCost, ServersAsListed, show
+from pegboard.cli.measured import ClientMeasurement, ServerCost, ServersAsListed, show
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import require_accepted
 from pegboard.config.client_files.known import CLIENTS, PEGBOARD, every_spot
-from pegboard.config.client_files.server_files import read, read_standard_input
+from pegboard.config.client_files.server_files import read_client_file, read_standard_input
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
 from pegboard.config.clients.installing import client_named
 from pegboard.config.location import Machine
@@ -28,7 +28,7 @@ from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.known_clients import ANY_CLIENT, ListedServer, known_client
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import serialised
+from pegboard.core.model.tools import counted_json
 from pegboard.errors import ConfigError, UsageError
 from pegboard.mcp_extra import require
 from pegboard.stores.sql import MemoryStore
@@ -72,24 +72,24 @@ def measure(
 ) -> int:
     """Measure what MCP servers cost in every request today."""
 
-    async def measured(printer: Printer) -> int:
+    async def measure_file(printer: Printer) -> int:
         if window < 1 or (timeout is not None and not timeout > 0):
             raise UsageError("--window and --timeout must be more than 0.")
         require("`pegboard measure`")
         if client not in (None, EVERY_CLIENT):
             client_named(client)
         machine = Machine()
-        chosen, others = _found(machine) if file is None else (_named(file, machine), [])
+        chosen, others = _find_file(machine) if file is None else (_read_named_file(file, machine), [])
         _require_accepted(chosen, machine, named=file is not None)
         servers = servers_of(chosen, machine)
         printer.masker = masker = Masker(servers.secrets)
         if not servers.specs and not servers.off:
-            raise _nothing(chosen)
+            raise _no_servers_error(chosen)
         with warnings_to(printer):
-            async with _opened(servers, masker, timeout) as bench:
+            async with _open_bench(servers, masker, timeout) as bench:
                 rows = await _rows(bench, servers, printer)
-                listed = await _listed(bench.board, servers)
-                found = _of_client(rows, listed, client or chosen.spot.client.name)
+                listed = await _list_servers(bench.board, servers)
+                found = _measured_for_client(rows, listed, client or chosen.spot.client.name)
                 show(printer, chosen, found, listed, window)
         for other in others:
             printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
@@ -97,19 +97,19 @@ def measure(
             printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
         if not any(row.status == "ok" for row in rows):
             return UNAVAILABLE
-        return _judged(_sent(found, chosen, machine), budget, printer)
+        return _check_budget(_tokens_per_request(found, chosen, machine), budget, printer)
 
-    return guarded(Options(as_json=as_json), measured)
+    return run_guarded(Options(as_json=as_json), measure_file)
 
 
-def _sent(measured: Measured, file: ServerFile, machine: Machine) -> int:
+def _tokens_per_request(measured: ClientMeasurement, file: ServerFile, machine: Machine) -> int:
     """Return the tokens of every request as the file is now: through Pegboard where it is Pegboard's, or names it."""
     entries, folder = file.entries.values(), file.spot.folder
     through = file.spot.client == PEGBOARD or any(own_configuration(one, machine, folder) for one in entries)
     return measured.cost.instead.sent if through else measured.cost.direct.sent
 
 
-def _judged(sent: int, budget: int | None, printer: Printer) -> int:
+def _check_budget(sent: int, budget: int | None, printer: Printer) -> int:
     """Return the exit code, and report where more is sent than the budget allows."""
     if budget is None or sent <= budget:
         return DONE
@@ -117,8 +117,8 @@ def _judged(sent: int, budget: int | None, printer: Printer) -> int:
     return FAILED
 
 
-def _named(path: Path, machine: Machine) -> ServerFile:
-    return read_standard_input(machine) if str(path) == "-" else read(path, machine)
+def _read_named_file(path: Path, machine: Machine) -> ServerFile:
+    return read_standard_input(machine) if str(path) == "-" else read_client_file(path, machine)
 
 
 def _require_accepted(chosen: ServerFile, machine: Machine, *, named: bool) -> None:
@@ -131,14 +131,14 @@ def _require_accepted(chosen: ServerFile, machine: Machine, *, named: bool) -> N
             require_accepted(behind, exactly=True)
 
 
-def _nothing(file: ServerFile) -> ConfigError:
+def _no_servers_error(file: ServerFile) -> ConfigError:
     root = ".".join(file.root)
     elsewhere = f" Projects in it that have some: {', '.join(file.elsewhere)}." if file.elsewhere else ""
     hint = f'{file.spot.client.title} keeps them under "{root}".{elsewhere}'
     return ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
 
 
-def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
+def _find_file(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
     """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
     found: list[ServerFile] = []
     broken: list[ConfigError] = []
@@ -146,7 +146,7 @@ def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
         if not spot.path.is_file():
             continue
         try:
-            file = read(spot.path, machine, spot=spot)
+            file = read_client_file(spot.path, machine, spot=spot)
         except ConfigError as error:
             broken.append(error)
             continue
@@ -164,7 +164,7 @@ def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class MeasuredBoard:
     """A board in front of the servers, their source, and those that are being stopped."""
 
     board: Board
@@ -173,7 +173,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def _opened(servers: CompiledServers, masker: Masker, timeout: float | None) -> AsyncGenerator[Bench]:
+async def _open_bench(servers: CompiledServers, masker: Masker, timeout: float | None) -> AsyncGenerator[MeasuredBoard]:
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.sources.mcp import McpSource
 
@@ -187,7 +187,7 @@ async def _opened(servers: CompiledServers, masker: Masker, timeout: float | Non
         store=MemoryStore(),  # with one it is known what wants a login
     )
     board = trial((upstreams,), masker)
-    bench = Bench(board=board, upstreams=upstreams)
+    bench = MeasuredBoard(board=board, upstreams=upstreams)
     specs = {
         name: replace(spec, timeout=min(spec.timeout, spec.timeout if timeout is None else timeout))
         for name, spec in servers.specs.items()
@@ -200,12 +200,12 @@ async def _opened(servers: CompiledServers, masker: Masker, timeout: float | Non
         await board.aclose()
 
 
-async def _rows(bench: Bench, servers: CompiledServers, printer: Printer) -> list[ServerCost]:
+async def _rows(bench: MeasuredBoard, servers: CompiledServers, printer: Printer) -> list[ServerCost]:
     """Start every server, stop each once it has answered, and return what each sends; those that are off last."""
     board = bench.board
     waiting, total = dict(board.services.loader.specs), len(servers.specs)
 
-    async def one(name: str) -> ServerCost:
+    async def measure_server(name: str) -> ServerCost:
         await board.ready(name)
         del waiting[name]
         pending = [spec for spec in waiting.values() if isinstance(spec, ServerSpec)]
@@ -220,7 +220,7 @@ async def _rows(bench: Bench, servers: CompiledServers, printer: Printer) -> lis
         printer.note(f"pegboard: starting {plural(total, 'server')}: {', '.join(servers.specs)}")
     # The vocabulary takes as long to read as a server to start.
     counting = asyncio.create_task(asyncio.to_thread(board.services.counter.count, ""))
-    started = await asyncio.gather(*(one(name) for name in servers.specs))
+    started = await asyncio.gather(*(measure_server(name) for name in servers.specs))
     return [*started, *(ServerCost(name=name, status="off", message=f"{why}.") for name, why in servers.off.items())]
 
 
@@ -240,12 +240,12 @@ def _row(board: Board, servers: CompiledServers, name: str) -> ServerCost:
     return ServerCost(
         name=name,
         tools=len(shown),
-        tokens=sum(count(serialised(replace(tool, wire=tool.name))) for tool in shown),
+        tokens=sum(count(counted_json(replace(tool, wire=tool.name))) for tool in shown),
         message=f"{'; '.join(notes)}." if notes else "",
     )
 
 
-async def _listed(board: Board, servers: CompiledServers) -> ServersAsListed:
+async def _list_servers(board: Board, servers: CompiledServers) -> ServersAsListed:
     """Return the servers that have answered, and what a gateway in front of these lists."""
     session = await board.session(session_id="measure", host=GATEWAY)
     surface = await session.surface(loaded=False)
@@ -257,23 +257,23 @@ async def _listed(board: Board, servers: CompiledServers) -> ServersAsListed:
     )
     names = [name for name in servers.specs if not board.world.catalog.plugins[name].variant("").unavailable]
     return ServersAsListed(
-        servers=[_as_listed(board, servers, name) for name in names],
+        servers=[_some_paths(board, servers, name) for name in names],
         instead=instead,
         count=board.services.counter.count,
     )
 
 
-def _as_listed(board: Board, servers: CompiledServers, name: str) -> ListedServer:
+def _some_paths(board: Board, servers: CompiledServers, name: str) -> ListedServer:
     plugin = board.world.catalog.plugins[name]
     shown = [replace(tool, wire=tool.name) for tool in plugin.tools if servers.lets_through(name, tool.name)]
     return ListedServer(name=name, tools=shown, instructions=plugin.instructions, in_view=name in servers.in_view)
 
 
-def _of_client(rows: Sequence[ServerCost], listed: ServersAsListed, client: str) -> Measured:
+def _measured_for_client(rows: Sequence[ServerCost], listed: ServersAsListed, client: str) -> ClientMeasurement:
     """Return what each server costs in a client, and what all of them do; for all clients as in one not known."""
     known = known_client(client)
     own = {server.name: server for server in listed.servers}
     # The number of all tools decides whether a client defers: each server counts as it does among the others.
     alone = replace(known, from_tools=0) if known.defers(sum(len(one.tools) for one in own.values())) else ANY_CLIENT
     costed = [replace(row, sent=listed.amount(alone, [own[row.name]]).sent) if row.name in own else row for row in rows]
-    return Measured(client=client, rows=costed, cost=listed.cost(known), all_clients=client not in CLIENTS)
+    return ClientMeasurement(client=client, rows=costed, cost=listed.cost(known), all_clients=client not in CLIENTS)

@@ -10,7 +10,7 @@ from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.client_files.known import CLIENTS
 from pegboard.core.model.known_clients import KNOWN_CLIENTS, KnownClient, ListedServer, Sends
-from pegboard.core.model.tools import serialised
+from pegboard.core.model.tools import counted_json
 
 if TYPE_CHECKING:
     from pegboard.config.client_files.server_files import ServerFile
@@ -50,7 +50,7 @@ class ServerCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
+class ToolTokens:
     """How many tools there are, what their definitions take in tokens, and how much is sent with each request."""
 
     tools: int
@@ -63,8 +63,8 @@ class ClientCost:
     """What a client sends of the servers today, and with Pegboard in front of them."""
 
     client: KnownClient
-    direct: Amount
-    instead: Amount
+    direct: ToolTokens
+    instead: ToolTokens
 
     @property
     def saved(self) -> int:
@@ -86,19 +86,19 @@ class ServersAsListed:
             client=client, direct=self.amount(client, self.servers), instead=self.amount(client, [self.instead])
         )
 
-    def amount(self, client: KnownClient, servers: Sequence[ListedServer]) -> Amount:
+    def amount(self, client: KnownClient, servers: Sequence[ListedServer]) -> ToolTokens:
         """Return what a client sends of some servers."""
         tools, texts = client.request(servers)
         everything = [tool for server in servers for tool in server.tools]
-        return Amount(
+        return ToolTokens(
             tools=len(everything),
-            tokens=sum(self.count(serialised(tool)) for tool in everything),
-            sent=sum(self.count(serialised(tool)) for tool in tools) + sum(map(self.count, texts)),
+            tokens=sum(self.count(counted_json(tool)) for tool in everything),
+            sent=sum(self.count(counted_json(tool)) for tool in tools) + sum(map(self.count, texts)),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ClientMeasurement:
     """What was measured for one client; ``all_clients`` is whether what the others send is shown as well."""
 
     client: str
@@ -111,7 +111,7 @@ class Measured:
 
 
 def _document(
-    file: ServerFile, measured: Measured, every_client: Sequence[ClientCost], window: int
+    file: ServerFile, measured: ClientMeasurement, every_client: Sequence[ClientCost], window: int
 ) -> Mapping[str, Any]:
     failed = any(row.status == "failed" for row in measured.rows)
     return {
@@ -131,7 +131,7 @@ def _row_json(row: ServerCost, window: int) -> Mapping[str, Any]:
         "tools": row.tools,
         "tokens": row.tokens,
         "sent": row.sent,
-        "share": _share(row.sent, window),
+        "share": _share_of_window(row.sent, window),
         "status": row.status,
         "message": row.message,
     }
@@ -149,16 +149,16 @@ def _cost_json(cost: ClientCost, window: int, *, failed: bool) -> Mapping[str, A
     }
 
 
-def _amount_json(amount: Amount, window: int) -> Mapping[str, Any]:
+def _amount_json(amount: ToolTokens, window: int) -> Mapping[str, Any]:
     return {
         "tools": amount.tools,
         "tokens": amount.tokens,
         "sent": amount.sent,
-        "share": _share(amount.sent, window),
+        "share": _share_of_window(amount.sent, window),
     }
 
 
-def _share(tokens: int, window: int) -> float:
+def _share_of_window(tokens: int, window: int) -> float:
     """Return the part of the window, from 0."""
     return round(tokens / window, 4)
 
@@ -166,7 +166,7 @@ def _share(tokens: int, window: int) -> float:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def show(printer: Printer, file: ServerFile, measured: Measured, listed: ServersAsListed, window: int) -> None:
+def show(printer: Printer, file: ServerFile, measured: ClientMeasurement, listed: ServersAsListed, window: int) -> None:
     """Print what was measured, as text or JSON."""
     every_client = [listed.cost(client) for client in KNOWN_CLIENTS]
     if printer.as_json:
@@ -178,7 +178,7 @@ def show(printer: Printer, file: ServerFile, measured: Measured, listed: Servers
     if measured.all_clients:
         _show_clients(printer, every_client)
     else:
-        for line in _verdict(measured.cost, window):
+        for line in _verdict_lines(measured.cost, window):
             printer.say(line)
     failed = [row for row in measured.rows if row.status == "failed"]
     if failed:
@@ -189,22 +189,29 @@ def show(printer: Printer, file: ServerFile, measured: Measured, listed: Servers
         printer.say(line)
 
 
-def _table(measured: Measured, window: int) -> Iterator[tuple[str, ...]]:
+def _table(measured: ClientMeasurement, window: int) -> Iterator[tuple[str, ...]]:
     yield from (_cells(row, window) for row in measured.rows)
     yield ("",) * len(COLUMNS)
     cost = measured.cost
     for name, amount, message in (("total", cost.direct, "today"), ("with Pegboard", cost.instead, "instead")):
-        yield name, str(amount.tools), f"{amount.tokens:,}", f"{amount.sent:,}", _percent(amount.sent, window), message
+        yield (
+            name,
+            str(amount.tools),
+            f"{amount.tokens:,}",
+            f"{amount.sent:,}",
+            _percent_of_window(amount.sent, window),
+            message,
+        )
 
 
 def _cells(row: ServerCost, window: int) -> tuple[str, ...]:
     state = f"{row.status}: {row.message}" if row.message and row.status != "failed" else row.status
     if row.status != "ok":
         return row.name, "-", "-", "-", "-", state
-    return row.name, str(row.tools), f"{row.tokens:,}", f"{row.sent:,}", _percent(row.sent, window), state
+    return row.name, str(row.tools), f"{row.tokens:,}", f"{row.sent:,}", _percent_of_window(row.sent, window), state
 
 
-def _verdict(cost: ClientCost, window: int) -> Iterator[str]:
+def _verdict_lines(cost: ClientCost, window: int) -> Iterator[str]:
     """Yield what the client sends, what it would send with Pegboard, and what that saves."""
     client, direct, saved = cost.client, cost.direct, cost.saved
     title = CLIENTS[client.name].title
@@ -222,7 +229,7 @@ def _verdict(cost: ClientCost, window: int) -> Iterator[str]:
     if saved > 0:
         yield (
             f"Pegboard would save {saved:,} tokens of every request, {saved / direct.sent:.0%} of that "
-            f"({_percent(saved, window)} of a window of {window:,}), with every tool still in reach."
+            f"({_percent_of_window(saved, window)} of a window of {window:,}), with every tool still in reach."
         )
     else:
         yield f"Pegboard would save no tokens here: it costs {-saved:,} more."
@@ -252,5 +259,5 @@ def _show_clients(printer: Printer, costs: Sequence[ClientCost]) -> None:
             printer.say(f"{CLIENTS[cost.client.name].title}: {cost.client.condition} (read on {cost.client.read_on}).")
 
 
-def _percent(tokens: int, window: int) -> str:
+def _percent_of_window(tokens: int, window: int) -> str:
     return f"{tokens / window:.1%}"

@@ -45,7 +45,7 @@ _SHARED: tuple[tuple[str, object, object], ...] = (
 )
 
 
-def on_session(command: Command) -> Command:
+def with_session_options(command: Command) -> Command:
     """Return a command with the options that name a session behind its own; it takes them as ``Options``, first."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
@@ -53,12 +53,12 @@ def on_session(command: Command) -> Command:
         for name, kind, default in _SHARED
     ]
 
-    def with_options(**given: Any) -> int:
+    def run_with_options(**given: Any) -> int:
         options = Options(**{name: given.pop(name) for name, _, _ in _SHARED})
         return command(options, **given)
 
     parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
-    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_options.__dict__["__signature__"] = inspect.Signature(parameters)
-    return with_options
+    run_with_options.__name__, run_with_options.__doc__ = command.__name__, command.__doc__
+    run_with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run_with_options.__dict__["__signature__"] = inspect.Signature(parameters)
+    return run_with_options

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pegboard.board.permissions import grants_more
-from pegboard.board.switch_actions import carry_out, planned
+from pegboard.board.switch_actions import apply_plan, plan_switch
 from pegboard.cli.common import Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.rendering import Given, Printer, TableColumn
+from pegboard.cli.rendering import Printer, TableColumn, UnmaskedText
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
@@ -40,7 +40,7 @@ def show(
 ) -> int:
     """Show everything that can be switched, and why it is so."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_switches(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)
         if printer.as_json and not panel:
             switches = await board.permissions.show(principal)
@@ -52,14 +52,14 @@ def show(
             await discover(board, printer, start=False, registered=True)
             panels = await _panels(board, agent, principal)
         if printer.as_json:
-            printer.document(Given(panels))  # masked already, but for names
+            printer.document(UnmaskedText(panels))  # masked already, but for names
         elif rows := [line for name, part in panels.items() for row in part for line in _lines(name, row)]:
             printer.table(_COLUMNS, rows)
         else:
             printer.say("There is nothing to switch.")
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), printed)
+    return run(Options(config=config, agent=agent, as_json=as_json), print_switches)
 
 
 async def _panels(board: Pegboard, agent: str | None, principal: str | None) -> dict[str, tuple[JsonObject, ...]]:
@@ -108,7 +108,7 @@ def set_(
 ) -> int:
     """Switch a toolkit, plugin or tool on or off."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def set_switch(board: Pegboard, printer: Printer) -> int:
         if all_agents and (agent is not None or principal is not None):
             raise UsageError("`--all-agents` is for every agent, and for everybody.", hint="Give it alone.")
         chosen = None if all_agents else chosen_agent(board, agent)
@@ -141,13 +141,13 @@ def set_(
             printer.say(f"'{name}' is {now} for {whose}.")
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), done)
+    return run(Options(config=config, agent=agent, as_json=as_json), set_switch)
 
 
 async def _set_for_all(board: Pegboard, printer: Printer, name: str, value: bool | None, *, by: str) -> int:
     """Set a switch for every agent, in one transaction, and print what is in force."""
-    plan = await planned(board.services, list(board.world.agents), name, value)
-    action = await carry_out(board.services, plan, by=by)
+    plan = await plan_switch(board.services, list(board.world.agents), name, value)
+    action = await apply_plan(board.services, plan, by=by)
     changed = len({one.agent for one in action.changes})
     count = f"{len(plan.agents)} {'agent' if len(plan.agents) == 1 else 'agents'}"
     if printer.as_json:

@@ -40,7 +40,7 @@ async def require_operator(
     """
     if given := taken_token():
         return owner_of(given, tokens, right, agent)
-    if not await _agreed([*about, question], tokens, right):
+    if not await _ask_at_terminal([*about, question], tokens, right):
         raise NotAgreedError("You said no: nothing was changed.", code="declined")
     return None
 
@@ -59,7 +59,7 @@ async def require_typed(
     else:
         owner, typed = (
             None,
-            await _asked([*about, f"Type '{name}' to accept it; anything else keeps it blocked:"], tokens, right),
+            await _read_answer([*about, f"Type '{name}' to accept it; anything else keeps it blocked:"], tokens, right),
         )
         agreed = typed.decode(errors="replace") == name
     if not agreed:
@@ -71,10 +71,10 @@ async def require_typed(
     return owner
 
 
-async def agrees(lines: Sequence[str]) -> bool | None:
+async def ask_agreement(lines: Sequence[str]) -> bool | None:
     """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
     try:
-        return await _agreed(lines, (), "configure")
+        return await _ask_at_terminal(lines, (), "configure")
     except NotAgreedError:
         return None
 
@@ -105,12 +105,12 @@ def _needs_operator(why: str, tokens: Sequence[Token], right: Right) -> NotAgree
     )
 
 
-async def _agreed(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bool:
+async def _ask_at_terminal(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bool:
     """Return whether a person at the controlling terminal agrees."""
-    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"], tokens, right)).lower() in (b"y", b"yes")
+    return (await _read_answer([*lines[:-1], f"{lines[-1]} [y/N]"], tokens, right)).lower() in (b"y", b"yes")
 
 
-async def _asked(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bytes:
+async def _read_answer(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bytes:
     """Return what a person at the controlling terminal types behind the last of these lines."""
     with _terminal(tokens, right) as terminal:
         try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.common import system_user
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.person import NotAgreedError, require_operator, require_typed
-from pegboard.cli.rendering import Given, Printer, plural
-from pegboard.operators.masked import resolved, shown_names
+from pegboard.cli.rendering import Printer, UnmaskedText, plural
+from pegboard.operators.masked import resolve_names, shown_names
 from pegboard.operators.pins import OperatorPins
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ASKED_ABOUT = 50
 """Of how many tools a person is shown the differences before they are asked."""
 
 
-async def accepted(
+async def accept_pins(
     services: Services,
     tokens: Sequence[Token],
     printer: Printer,
@@ -40,18 +40,22 @@ async def accepted(
         NotAgreedError: no person or operator agreed.
     """
     pins = OperatorPins(services)
-    shown = [one for one in await pins.shown(*names) if one.waits or one.status == "gone" or (names and _unseen(one))]
-    found = await named(services, shown)
+    shown = [
+        one for one in await pins.shown(*names) if one.waits or one.status == "gone" or (names and _is_unreviewed(one))
+    ]
+    found = await with_shown_names(services, shown)
     warned = [one for one in found if one.findings and one.waits]
     plain = [one for one in found if one not in warned]
     taken: list[PinView] = []
     try:
         if plain:
-            owner = await require_operator(tokens, "configure", _question(plain), about=_about(plain))
+            owner = await require_operator(tokens, "configure", _question(plain), about=_describe_pins(plain))
             await pins.accept(plain, by=owner or by or system_user())
             taken += plain
         for one in warned:
-            if await _typed(pins, tokens, printer, one, by=by, confirmed=confirmed, alone=len(found) == 1):
+            if await _accept_by_typed_name(
+                pins, tokens, printer, one, by=by, confirmed=confirmed, alone=len(found) == 1
+            ):
                 taken.append(one)
     except NotAgreedError as refused:
         if refused.code == "needs_operator" and not printer.as_json:
@@ -61,7 +65,7 @@ async def accepted(
     return taken
 
 
-def _unseen(one: PinView) -> bool:
+def _is_unreviewed(one: PinView) -> bool:
     """Return whether a tool that counts since it was first seen says something that no person has accepted."""
     return one.status == "pinned" and not one.by and bool(one.findings)
 
@@ -70,14 +74,14 @@ def _question(found: Sequence[PinView]) -> str:
     return f"Let {plural(len(found), 'tool')} count as {'it is' if len(found) == 1 else 'they are'} now?"
 
 
-def _about(found: Sequence[PinView]) -> list[str]:
+def _describe_pins(found: Sequence[PinView]) -> list[str]:
     about = [line for one in found[:ASKED_ABOUT] for line in lines(one)]
     if len(found) > ASKED_ABOUT:
         about.append(f"and {len(found) - ASKED_ABOUT:,} more tools: `pegboard pins show` has all of it.")
     return about
 
 
-async def _typed(
+async def _accept_by_typed_name(
     pins: OperatorPins,
     tokens: Sequence[Token],
     printer: Printer,
@@ -99,7 +103,7 @@ async def _typed(
     return True
 
 
-def answered(found: Sequence[PinView], printer: Printer) -> int:
+def print_accepted(found: Sequence[PinView], printer: Printer) -> int:
     """Print what was accepted."""
     if printer.as_json:
         printer.document([row_json(one) for one in found])
@@ -112,16 +116,16 @@ def answered(found: Sequence[PinView], printer: Printer) -> int:
     return DONE
 
 
-async def named(services: Services, found: Iterable[PinView]) -> list[PinView]:
+async def with_shown_names(services: Services, found: Iterable[PinView]) -> list[PinView]:
     """Return the same with the names by which tools are called, whatever is secret in them: commands take these."""
     names = await shown_names(services)
-    return [resolved(one, names) for one in found]
+    return [resolve_names(one, names) for one in found]
 
 
 def row(one: PinView) -> tuple[object, ...]:
     """Return the cells of a tool in the table."""
     claims = " and ".join(CLAIMS[claim] for claim in one.claims)
-    name, plugin = Given(one.name), Given(one.plugin)
+    name, plugin = UnmaskedText(one.name), UnmaskedText(one.plugin)
     return name, plugin, STATES[one.status], one.by, f"says only now that it {claims}" if claims else ""
 
 
@@ -146,9 +150,9 @@ CLAIMS = {"read_only": "only reads", "harmless": "destroys nothing"}
 def row_json(one: PinView) -> dict[str, Any]:
     """Return what scripts read of a tool in a list."""
     return {
-        "plugin": Given(one.plugin),
-        "tool": Given(one.tool),
-        "name": Given(one.name),
+        "plugin": UnmaskedText(one.plugin),
+        "tool": UnmaskedText(one.tool),
+        "name": UnmaskedText(one.name),
         "status": one.status,
         "waits": one.waits,
         "by": one.by,

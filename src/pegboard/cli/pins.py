@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import Options, run
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
-from pegboard.cli.pin_answers import accepted, answered, lines, named, row, row_json, whole_json
+from pegboard.cli.pin_answers import accept_pins, lines, print_accepted, row, row_json, whole_json, with_shown_names
 from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.errors import UsageError
 from pegboard.operators.pins import OperatorPins
@@ -32,8 +32,10 @@ def list_(
 ) -> int:
     """Show the tools of servers, and which of them changed."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
-        found = await named(board.services, await OperatorPins(board.services).listed(*names or (), waiting=waiting))
+    async def print_pins(board: Pegboard, printer: Printer) -> int:
+        found = await with_shown_names(
+            board.services, await OperatorPins(board.services).listed(*names or (), waiting=waiting)
+        )
         if printer.as_json:
             printer.document([row_json(one) for one in found])
         elif found:
@@ -42,14 +44,16 @@ def list_(
             printer.say("Nothing waits for a person." if waiting else "No server has been seen yet.")
         return DONE
 
-    return run(Options(config=config, as_json=as_json), printed)
+    return run(Options(config=config, as_json=as_json), print_pins)
 
 
 def show(names: NamesArgument = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Show how tools differ from what was accepted."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
-        found = await named(board.services, await OperatorPins(board.services).shown(*names or (), waiting=not names))
+    async def print_definitions(board: Pegboard, printer: Printer) -> int:
+        found = await with_shown_names(
+            board.services, await OperatorPins(board.services).shown(*names or (), waiting=not names)
+        )
         if printer.as_json:
             printer.document([whole_json(one) for one in found])
             return DONE
@@ -60,7 +64,7 @@ def show(names: NamesArgument = None, config: ConfigOption = None, as_json: Json
             printer.say("Nothing waits for a person.")
         return DONE
 
-    return run(Options(config=config, as_json=as_json), printed)
+    return run(Options(config=config, as_json=as_json), print_definitions)
 
 
 def accept(
@@ -76,14 +80,16 @@ def accept(
 ) -> int:
     """Accept tools as their servers list them now."""
 
-    async def done(board: Pegboard, printer: Printer) -> int:
+    async def accept_named(board: Pegboard, printer: Printer) -> int:
         if bool(names) == everything:
             raise UsageError("Name tools or servers, or write --all.", hint="`pegboard pins list` has their names.")
         tokens = board.configuration.tokens
         chosen, typed = tuple(names or ()), tuple(confirm or ())
-        return answered(await accepted(board.services, tokens, printer, chosen, by=by, confirmed=typed), printer)
+        return print_accepted(
+            await accept_pins(board.services, tokens, printer, chosen, by=by, confirmed=typed), printer
+        )
 
-    return run(Options(config=config, as_json=as_json), done)
+    return run(Options(config=config, as_json=as_json), accept_named)
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.person import agrees
+from pegboard.cli.person import ask_agreement
 from pegboard.config.client_files.client import with_texts
-from pegboard.config.client_files.server_files import read
-from pegboard.config.clients.plain_secrets import KEYRING, in_file, plain_secrets, without_plain
-from pegboard.config.documents.document import dotted
+from pegboard.config.client_files.server_files import read_client_file
+from pegboard.config.clients.plain_secrets import KEYRING, file_reference_in, plain_secrets, without_plain
+from pegboard.config.documents.document import dotted_path
 from pegboard.config.documents.expansion import Expansion
 from pegboard.config.location import Machine
 from pegboard.config.saving import write_whole
@@ -27,7 +27,7 @@ from pegboard.sources.references.keyring_values import delete, store, usable, va
 from pegboard.sources.references.stored_names import note_deleted, note_stored
 from pegboard.support import own_folder
 from pegboard.support.installed import install_hint, install_line
-from pegboard.system_keyring import KeyringError, installed
+from pegboard.system_keyring import KeyringError, is_keyring_installed
 
 if TYPE_CHECKING:
     from pegboard.config.client_files.server_files import ServerFile
@@ -46,7 +46,7 @@ def warnings_of(path: Path) -> Iterator[Problem]:
     A token of `tokens:` may stand there, as long as nobody else can read the file.
     """
     try:
-        file = read(path, Machine())
+        file = read_client_file(path, Machine())
     except PegboardError:  # `check` has said so
         return
     mode = _mode_for_others(path)
@@ -95,7 +95,7 @@ def lines_of(file: ServerFile) -> list[str]:
 def json_of(file: ServerFile) -> list[dict[str, Any]]:
     """Return the same as scripts read it."""
     return [
-        {"server": one.server, "path": dotted(one.path, whole=True), "name": one.name, "replacement": one.line}
+        {"server": one.server, "path": dotted_path(one.path, whole=True), "name": one.name, "replacement": one.line}
         for one in plain_secrets(file.entries)
     ]
 
@@ -118,7 +118,7 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
     texts = (text for spec in servers for text in spec.references)
     first = next((text for text in texts if any(one.scheme == "keyring" for one in text.references)), None)
-    if first is not None and not installed():
+    if first is not None and not is_keyring_installed():
         message = "the package keyring is not installed, which ${keyring:NAME} needs."
         yield Problem(
             severity="warning",
@@ -133,7 +133,7 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class SecretsMove:
     """Servers as they are to be written: they refer to their secrets, which are in the keyring or in files.
 
     ``names`` are those in the keyring, ``added`` those that this has put there, ``files`` those that it has written,
@@ -163,7 +163,7 @@ class Moved:
 
 async def moved_secrets(
     servers: Mapping[str, Any], config: Path, *, keyring: bool | None, ask: bool, stays_in: str
-) -> Moved:
+) -> SecretsMove:
     """Return servers without a secret in plain: each is in the keyring where that is wanted, else in a file.
 
     Args:
@@ -175,21 +175,25 @@ async def moved_secrets(
     """
     found = plain_secrets(servers)
     if not found:
-        return Moved(servers=servers)
+        return SecretsMove(servers=servers)
     names = ", ".join(dict.fromkeys(one.name for one in found))
     if keyring is None and usable():
-        keyring = ask and await _agreed(found, names)
+        keyring = ask and await _ask_agreement(found, names)
         later = "" if keyring else "Add --keyring to move them into the keyring."
     else:
         lacks = (
-            "This system has no keyring." if installed() else f"There is no keyring ({install_line(extra='keyring')})."
+            "This system has no keyring."
+            if is_keyring_installed()
+            else f"There is no keyring ({install_line(extra='keyring')})."
         )
         later = lacks if keyring is None else ""
-    return _in_keyring(servers, found, stays_in) if keyring else _in_files(servers, found, config, later)
+    return _move_into_keyring(servers, found, stays_in) if keyring else _move_into_files(servers, found, config, later)
 
 
-async def _agreed(found: tuple[PlainSecret, ...], names: str) -> bool:
-    return bool(await agrees([f"{_count(found)} in plain: {names}.", "Move them into the keyring of the system?"]))
+async def _ask_agreement(found: tuple[PlainSecret, ...], names: str) -> bool:
+    return bool(
+        await ask_agreement([f"{_count(found)} in plain: {names}.", "Move them into the keyring of the system?"])
+    )
 
 
 def _count(found: tuple[PlainSecret, ...]) -> str:
@@ -197,7 +201,9 @@ def _count(found: tuple[PlainSecret, ...]) -> str:
     return f"Settings of {servers} have secrets"
 
 
-def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config: Path, later: str) -> Moved:
+def _move_into_files(
+    servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config: Path, later: str
+) -> SecretsMove:
     """Return servers whose secrets were each written into a file for its owner alone: all of them, or none."""
     folder = own_folder.folder_of(config)
     place = folder / own_folder.SECRETS
@@ -216,12 +222,12 @@ def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config
                 added.append(place / name)
             kept.append(replace(one, name=name))
     except OSError:
-        Moved(files=tuple(added), folder=folder).undo()
+        SecretsMove(files=tuple(added), folder=folder).undo()
         raise
     names = ", ".join(dict.fromkeys(one.name for one in kept))
     line = f"In {place}, not in {config.name}: {names}. {later}".strip()
-    moved = without_plain(servers, kept, in_file(config))
-    return Moved(servers=moved, files=tuple(added), folder=folder, lines=(line,))
+    moved = without_plain(servers, kept, file_reference_in(config))
+    return SecretsMove(servers=moved, files=tuple(added), folder=folder, lines=(line,))
 
 
 def _value_in(path: Path) -> str | None:
@@ -234,7 +240,7 @@ def _value_in(path: Path) -> str | None:
         return ""
 
 
-def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
+def _move_into_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> SecretsMove:
     """Return servers whose secrets were put into the keyring: all of them, or none."""
     added: list[str] = []
     kept: list[PlainSecret] = []
@@ -250,12 +256,12 @@ def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stay
                 note_stored(name)
             kept.append(replace(one, name=name))
     except KeyringError as error:
-        Moved(added=tuple(added)).undo()
+        SecretsMove(added=tuple(added)).undo()
         message = f"The secrets could not be moved: {error.message}. Nothing was changed."
         raise PegboardError(message, code="keyring_failed", hint=f"{error.hint} Or add --no-keyring.") from None
     names = tuple(dict.fromkeys(one.name for one in kept))
     line = f"In the keyring, no longer in plain: {', '.join(names)}. {stays_in}".strip()
-    return Moved(servers=without_plain(servers, kept, KEYRING), names=names, added=tuple(added), lines=(line,))
+    return SecretsMove(servers=without_plain(servers, kept, KEYRING), names=names, added=tuple(added), lines=(line,))
 
 
 def filled_in(config: Path) -> Callable[[Any], Any]:
@@ -271,7 +277,7 @@ def filled_in(config: Path) -> Callable[[Any], Any]:
             return found[0] if known is None else known
         return found[0]
 
-    def filled(entry: Any) -> Any:
+    def fill_in(entry: Any) -> Any:
         return with_texts(Expansion(env=os.environ).value(entry), lambda text: _KEPT.sub(value, text))
 
-    return filled
+    return fill_in

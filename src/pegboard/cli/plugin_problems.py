@@ -95,7 +95,7 @@ def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]
             started = started_as(spec)
         except ToolUnavailableError:  # it is said where the plugin is asked
             continue
-        for message, hint in _unreached(started, spec.name, own, besides):
+        for message, hint in _unreachable_parts(started, spec.name, own, besides):
             found = Problem(severity="warning", code="out_of_reach", message=message, hint=hint, place=spec.place)
             problems.append(found)
     return problems, besides
@@ -129,7 +129,7 @@ def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Conf
     )
 
 
-def _unreached(spec: ServerSpec, name: str, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
+def _unreachable_parts(spec: ServerSpec, name: str, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what a confined process would not get, and the line that gives it."""
     assert spec.confine is not None
     subject = f"{spec.noun} '{name}'"

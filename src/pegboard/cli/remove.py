@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pegboard.cli.common import Options, guarded, system_user
+from pegboard.cli.common import Options, run_guarded, system_user
 from pegboard.cli.edited_configuration import opened_configuration, user_configuration
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
@@ -28,7 +28,7 @@ def remove(
     """Take a server away from all of your clients."""
     path = config or user_configuration()
 
-    async def removed(printer: Printer) -> int:
+    async def remove_from_file(printer: Printer) -> int:
         file = opened_configuration(path)
         file.server(name)
         agents = file.agents_with(name)
@@ -45,4 +45,4 @@ def remove(
             printer.say(f"Removed {name} from {path}; {', '.join(agents) or 'no agent'} had it.")
         return DONE
 
-    return guarded(Options(as_json=as_json), removed)
+    return run_guarded(Options(as_json=as_json), remove_from_file)

@@ -42,7 +42,7 @@ class TableColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class UnmaskedText:
     """A value of a tool or its server, or a name: it is printed unmasked, since X5 is about Pegboard's own texts."""
 
     value: Any
@@ -64,7 +64,7 @@ class Printer:
         self._caller = CALLER.get()  # tasks that report progress may have been begun for another one
 
     @property
-    def _out(self) -> TextIO:
+    def _stdout(self) -> TextIO:
         return sys.stdout if self._caller is None else self._caller.out
 
     @property
@@ -81,29 +81,29 @@ class Printer:
     def document(self, value: Any) -> None:
         """Write the one JSON document."""
         text = json.dumps(plain(value, self.masker), indent=2, allow_nan=False)
-        _write(self._out, text)
+        _write(self._stdout, text)
 
     def say(self, text: str = "") -> None:
         """Write text for people."""
-        _write(self._out, clean(self.masker.text(text)))
+        _write(self._stdout, without_controls(self.masker.text(text)))
 
     def show(self, text: str) -> None:
         """Write for people what a tool or its server gave, without masking it."""
-        _write(self._out, clean(text))
+        _write(self._stdout, without_controls(text))
 
     def patch(self, diff: str) -> None:
         """Write a change of a file as a program takes it: line ends and control characters stay as they are."""
-        _write(self._out, self.masker.text(diff).removesuffix("\n"))
+        _write(self._stdout, self.masker.text(diff).removesuffix("\n"))
 
     def note(self, text: str) -> None:
         """Write what is not part of the answer: progress, warnings, errors."""
-        _write(self._err, clean(self.masker.text(text)))
+        _write(self._err, without_controls(self.masker.text(text)))
 
     def heading(self, text: str) -> None:
         """Write the title of what follows."""
         from rich.text import Text
 
-        self._print(Text(clean(self.masker.text(text)), style="bold"))
+        self._print(Text(without_controls(self.masker.text(text)), style="bold"))
 
     def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[object]]) -> None:
         """Write a table as wide as it needs to be, and no wider than the terminal."""
@@ -133,7 +133,7 @@ class Printer:
         self._print(table)
 
     def _text(self, cell: object) -> str:
-        return str(cell) if isinstance(cell, Given) else self.masker.text(str(cell))
+        return str(cell) if isinstance(cell, UnmaskedText) else self.masker.text(str(cell))
 
     @contextmanager
     def working(self, text: str, *, lasting: bool = False) -> Generator[Callable[[str], None]]:
@@ -169,19 +169,19 @@ class Printer:
             return
         with console.capture() as drawn:
             console.print(what)
-        _write(self._out, "\n".join(line.rstrip() for line in drawn.get().splitlines()))
+        _write(self._stdout, "\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
     def _console(self) -> Console:
         """Return where people read: as wide as their terminal, or off a terminal as wide as it takes."""
         from rich.console import Console
 
         if self._caller is not None:
-            return Console(file=self._out, width=self._caller.columns or UNBOUNDED, highlight=False, emoji=False)
+            return Console(file=self._stdout, width=self._caller.columns or UNBOUNDED, highlight=False, emoji=False)
         width = None if self.for_people else UNBOUNDED
         return Console(file=sys.stdout, width=width, highlight=False, emoji=False)
 
 
-def clean(text: str) -> str:
+def without_controls(text: str) -> str:
     r"""Return text without what would steer a terminal; lines and indents stay.
 
     >>> clean("a\x1b[2Jb\n\tc")
@@ -196,13 +196,13 @@ def plain(value: Any, masker: Masker) -> Any:
     >>> plain({"tokens": (1, float("nan")), "text": "hunter22"}, Masker(["hunter22"]))
     {'tokens': [1, None], 'text': '***'}
     """
-    return _plain(value, masker.value)
+    return _plain_value(value, masker.value)
 
 
-def _plain(value: Any, text: Callable[[str], str]) -> Any:
+def _plain_value(value: Any, text: Callable[[str], str]) -> Any:
     match value:
-        case Given():
-            return _plain(value.value, str)
+        case UnmaskedText():
+            return _plain_value(value.value, str)
         case str():
             return text(str(value))
         case bool() | int() | None:
@@ -211,9 +211,9 @@ def _plain(value: Any, text: Callable[[str], str]) -> Any:
             return value if math.isfinite(value) else None
         case Mapping():
             pairs = cast("Mapping[object, Any]", value)
-            return {str(key): _plain(inner, text) for key, inner in pairs.items()}
+            return {str(key): _plain_value(inner, text) for key, inner in pairs.items()}
         case list() | tuple() | set() | frozenset():
-            return [_plain(inner, text) for inner in cast("Iterable[Any]", value)]
+            return [_plain_value(inner, text) for inner in cast("Iterable[Any]", value)]
         case _:
             return text(str(value))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegboard.cli.common import Options, guarded
+from pegboard.cli.common import Options, run_guarded
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
@@ -13,7 +13,7 @@ EXAMPLE = "pegboard schema > pegboard.schema.json"
 
 def schema(as_json: JsonOption = False) -> int:  # noqa: ARG001
     """Print the JSON Schema of pegboard.yaml, for editors."""
-    return guarded(Options(), _schema)
+    return run_guarded(Options(), _schema)
 
 
 async def _schema(printer: Printer) -> int:

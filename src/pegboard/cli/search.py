@@ -9,8 +9,8 @@ import typer
 
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer
+from pegboard.cli.options import with_session_options
+from pegboard.cli.rendering import Printer, UnmaskedText
 from pegboard.core.model.naming import one_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LONGEST_TEXT: Final = 300
 EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
 
 
-@on_session
+@with_session_options
 def search(
     options: Options,
     words: Annotated[
@@ -31,7 +31,7 @@ def search(
 ) -> int:
     """Search the tools that the agent may use."""
 
-    async def searched(board: Pegboard, printer: Printer) -> int:
+    async def print_hits(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await discover(board, printer, (await on.snapshot()).permissions, known_is_enough=True)
         found = await on.search(*queries_of(words), limit=limit)
@@ -49,7 +49,7 @@ def search(
             printer.say("What a tool takes: pegboard call NAME --help")
         return DONE
 
-    return run(options, searched)
+    return run(options, print_hits)
 
 
 def queries_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -63,10 +63,10 @@ def queries_of(words: Sequence[str]) -> tuple[str, ...]:
 
 def _result_json(one: FoundTool) -> dict[str, object]:
     return {
-        "name": Given(one.name),
+        "name": UnmaskedText(one.name),
         "kind": one.kind,
-        "plugin": Given(one.plugin),
-        "description": Given(one.description),
+        "plugin": UnmaskedText(one.plugin),
+        "description": UnmaskedText(one.description),
         "score": one.score,
         "loaded": one.loaded,
     }

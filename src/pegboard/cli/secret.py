@@ -15,7 +15,7 @@ from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.config.inspection import inspect
-from pegboard.configuration_source import choose, packages, registered
+from pegboard.configuration_source import choose, packages, registered_plugins
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import ByReference, Reference, is_name, reference
 from pegboard.core.model.specs import ServerSpec
@@ -39,14 +39,14 @@ def set_(
 ) -> int:
     """Put a value into the keyring of the system."""
 
-    def done(printer: Printer) -> int:
+    def set_secret(printer: Printer) -> int:
         if value:
             raise UsageError(
                 "A value is never an argument: others on this machine can read those, and your shell keeps them.",
                 hint="Write the name alone; the value is asked for, or read from standard input.",
             )
         _require_name(name)
-        given = _given(name)
+        given = _read_value(name)
         printer.masker = Masker([given])
         try:
             keyring = store(name, given)
@@ -61,14 +61,14 @@ def set_(
             printer.say(f"'{name}' is in the keyring ({keyring}). Write {text} where the value is to stand.")
         return DONE
 
-    return _guarded(done, as_json=as_json)
+    return _run_guarded(set_secret, as_json=as_json)
 
 
 def list_(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """List the names of secrets, and those without a value."""
 
-    def done(printer: Printer) -> int:
-        found = list(_rows(_used(config, printer)))
+    def print_secrets(printer: Printer) -> int:
+        found = list(_rows(_used_references(config, printer)))
         if printer.as_json:
             printer.document([row.json for row in found])
         elif found:
@@ -79,13 +79,13 @@ def list_(config: ConfigOption = None, as_json: JsonOption = False) -> int:
             printer.say("Nothing was put into the keyring, and the configuration refers to nothing.")
         return DONE
 
-    return _guarded(done, as_json=as_json)
+    return _run_guarded(print_secrets, as_json=as_json)
 
 
 def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Remove a value from the keyring of the system."""
 
-    def done(printer: Printer) -> int:
+    def delete_secret(printer: Printer) -> int:
         _require_name(name)
         try:
             there = delete_value(name)
@@ -96,8 +96,8 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
         if not there:
             hint = "`pegboard secret list` has the names."
             raise PegboardError(f"There is no '{name}' in the keyring.", code="unknown_secret", hint=hint)
-        used = _used(config, printer)
-        places = [str(one.place) for one in used if reference("keyring", name) in _bare(one)]
+        used = _used_references(config, printer)
+        places = [str(one.place) for one in used if reference("keyring", name) in _bare_references(one)]
         if printer.as_json:
             printer.document({"name": name, "used": places})
         else:
@@ -105,7 +105,7 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
             printer.say(f"'{name}' is deleted.{still}")
         return DONE
 
-    return _guarded(done, as_json=as_json)
+    return _run_guarded(delete_secret, as_json=as_json)
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
@@ -115,7 +115,7 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
 }
 
 
-def _guarded(done: Callable[[Printer], int], *, as_json: bool) -> int:
+def _run_guarded(done: Callable[[Printer], int], *, as_json: bool) -> int:
     """Do something without an event loop, which would keep Ctrl-C from whoever is asked."""
     printer = Printer(as_json=as_json)
     try:
@@ -130,7 +130,7 @@ def _require_name(name: str) -> None:
         raise UsageError("That is no name of a secret.", hint="A name has letters, digits and _ . @ / - only.")
 
 
-def _given(name: str) -> str:
+def _read_value(name: str) -> str:
     """Return the value that is typed at the terminal without being shown, or that comes on standard input."""
     if sys.stdin.isatty():
         import getpass
@@ -184,14 +184,14 @@ class _SecretRow:
         }
 
 
-def _used(config: Path | None, printer: Printer) -> tuple[ByReference, ...]:
+def _used_references(config: Path | None, printer: Printer) -> tuple[ByReference, ...]:
     """Return the texts with references in a configuration; none in one that cannot be used, which is noted."""
     try:
         path, _ = choose(config)
     except NotAcceptedError as waits:
         printer.note(f"pegboard: {waits}")
         return ()
-    found, _ = inspect(path, registered=registered(), additions=packages())
+    found, _ = inspect(path, registered=registered_plugins(), additions=packages())
     if found is None:
         printer.note(f"pegboard: {path} cannot be used, so what it refers to is not known. See `pegboard check`.")
         return ()
@@ -200,7 +200,7 @@ def _used(config: Path | None, printer: Printer) -> tuple[ByReference, ...]:
     return tuple(text for spec in servers for text in spec.references)
 
 
-def _bare(text: ByReference) -> tuple[Reference, ...]:
+def _bare_references(text: ByReference) -> tuple[Reference, ...]:
     """Return the references in a text as they are written, wherever the configuration lies."""
     return tuple(Reference(scheme=one.scheme, target=one.target) for one in text.references)
 
@@ -208,14 +208,14 @@ def _bare(text: ByReference) -> tuple[Reference, ...]:
 def _rows(used: Sequence[ByReference]) -> Iterator[_SecretRow]:
     known = [Reference(scheme="keyring", target=name) for name in stored_names()]
     written = [one for text in used for one in text.references if one.scheme != "keyring"]
-    named = [one for text in used for one in _bare(text) if one.scheme == "keyring"]
+    named = [one for text in used for one in _bare_references(text) if one.scheme == "keyring"]
     for one in dict.fromkeys((*sorted({*known, *named}, key=lambda one: one.target), *written)):
-        places = [text for text in used if one in (*text.references, *_bare(text))]
-        has_value, reason = _looked_up(one)
+        places = [text for text in used if one in (*text.references, *_bare_references(text))]
+        has_value, reason = _look_up_reference(one)
         yield _SecretRow(reference=one, has_value=has_value, reason=reason, used=places)
 
 
-def _looked_up(one: Reference) -> tuple[bool | None, str]:
+def _look_up_reference(one: Reference) -> tuple[bool | None, str]:
     """Return whether a reference has a value, and why that is not known or it has none."""
     try:
         if one.scheme == "keyring":

@@ -96,16 +96,16 @@ async def compare_starts(
     with ProcessWatch() as watch:
         starter = _Starter(Masker(configuration.secrets), own_paths(configuration), folder, watch)
 
-        async def started(pair: StartPair) -> Start:
+        async def start_one(pair: StartPair) -> Start:
             async with free:
-                found = await starter.compared(pair, title)
+                found = await starter.compare_start(pair, title)
             missing.remove(pair.name)
             done = f"{len(pairs) - len(missing)} of {plural(len(pairs), 'server')}"
             printer.note(f"pegboard: {done}: {pair.name}: {found.result}")
             return found
 
         async with asyncio.TaskGroup() as group:
-            starts = [group.create_task(started(pair)) for pair in pairs]
+            starts = [group.create_task(start_one(pair)) for pair in pairs]
             while pending := [start for start in starts if not start.done()]:
                 finished, _ = await asyncio.wait(pending, timeout=SAID_EVERY)
                 if not finished:
@@ -125,20 +125,20 @@ class _Starter:
     folder: Path | None
     watch: ProcessWatch = field(repr=False)
 
-    async def compared(self, pair: StartPair, title: str) -> Start:
+    async def compare_start(self, pair: StartPair, title: str) -> Start:
         """Start one server in both ways, one after the other."""
         if pair.as_client is None:
-            found = await self._answer(pair.through)
+            found = await self._start_and_list(pair.through)
             return Start(name=pair.name, tools=len(found.tools), wants_login=found.wants_login, fault=found.fault)
-        by_client = await self._answer(pair.as_client)
+        by_client = await self._start_and_list(pair.as_client)
         if by_client.fault:
             fault = f"it does not come up as {title} starts it: {by_client.fault}"
             return Start(name=pair.name, fault=fault)
-        behind = await self._answer(pair.through)
+        behind = await self._start_and_list(pair.through)
         fault = _difference(by_client, behind, title)
         return Start(name=pair.name, tools=len(behind.tools), wants_login=behind.wants_login and not fault, fault=fault)
 
-    async def _answer(self, spec: ServerSpec | str) -> _StartAnswer:
+    async def _start_and_list(self, spec: ServerSpec | str) -> _StartAnswer:
         """Start a server, ask it for its tools, and stop it."""
         from pegboard.sources.mcp import McpSource
 
@@ -160,11 +160,11 @@ class _Starter:
         source.keep_from(lambda: self.own)
         processes: list[int] = []
 
-        def started(pid: int) -> None:
+        def note_process(pid: int) -> None:
             processes.append(pid)
             self.watch.add(pid)
 
-        source.on_started(started)
+        source.on_started(note_process)
         began = time.monotonic()
         try:
             manifest = await source.describe(replace(spec, timeout=min(spec.timeout, PATIENCE)), EMPTY)
@@ -197,11 +197,11 @@ def _difference(by_client: _StartAnswer, behind: _StartAnswer, title: str) -> st
         who = title if by_client.wants_login else "Pegboard"
         return f"it wants a login of {who} alone"
     lost, new = sorted(by_client.tools - behind.tools), sorted(behind.tools - by_client.tools)
-    parts = [f"without {_named(lost)}"] if lost else []
-    parts += [f"with {_named(new)}"] if new else []
+    parts = [f"without {_list_tool_names(lost)}"] if lost else []
+    parts += [f"with {_list_tool_names(new)}"] if new else []
     return f"it has other tools through Pegboard than {title} sees: {' and '.join(parts)}" if parts else ""
 
 
-def _named(tools: Sequence[str]) -> str:
+def _list_tool_names(tools: Sequence[str]) -> str:
     more = len(tools) - _NAMED
     return ", ".join(tools[:_NAMED]) + (f" and {more} more" if more > 0 else "")

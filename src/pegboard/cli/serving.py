@@ -67,9 +67,9 @@ async def _serve(options: ServeOptions, board: Pegboard, printer: Printer) -> in
     def ready(url: str) -> None:
         note(gateway.announce(board, url, **named))
         board.services.pins.note_waiting()
-        served.listening(url)
+        served.note_address(url)
 
-    given: dict[str, Any] = {**named, "settled": served.settled}
+    given: dict[str, Any] = {**named, "settled": served.note_settled}
     try:
         if options.stdio:
             served.follow_hooks()

@@ -10,7 +10,7 @@ import typer
 
 from pegboard.cli.common import Options, open_session, run, system_user
 from pegboard.cli.exit_codes import DONE, REFUSED
-from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
+from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, with_session_options
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.cli.session_changes import end_turn, fallback, load, outcome_json, unload
 from pegboard.core.state.sessions import from_text
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pegboard.ports import SessionKey, StoredState
 
 
-@on_session
+@with_session_options
 def show(
     options: Options,
 ) -> int:
     """Show the turn, and what is loaded and why."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_session(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         state = (await on.snapshot()).state
         if printer.as_json:
@@ -49,7 +49,7 @@ def show(
         _print_state(on, state, printer)
         return DONE
 
-    return run(options, printed)
+    return run(options, print_session)
 
 
 def _print_state(on: Session, state: State, printer: Printer) -> None:
@@ -72,7 +72,7 @@ def list_(
     """List the sessions that have stored anything."""
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
-    async def listed(board: Pegboard, printer: Printer) -> int:
+    async def print_sessions(board: Pegboard, printer: Printer) -> int:
         found = await board.services.store.sessions(principal=principal, agent=agent)
         records = [_record(key, stored) for key, stored in found]
         if printer.as_json:
@@ -85,7 +85,7 @@ def list_(
             printer.table(columns, rows)
         return DONE
 
-    return run(options, listed)
+    return run(options, print_sessions)
 
 
 def _record(key: SessionKey, stored: StoredState) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def delete(
     """Forget a session, and its calls that wait for a person."""
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
-    async def deleted(board: Pegboard, printer: Printer) -> int:
+    async def delete_session(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         gone = await remove_session(board.services, on.key, by=system_user())
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
@@ -125,7 +125,7 @@ def delete(
             (printer.say if gone else printer.note)(message)
         return DONE if gone else REFUSED
 
-    return run(options, deleted)
+    return run(options, delete_session)
 
 
 def forget(

@@ -9,8 +9,8 @@ import typer
 
 from pegboard.cli.command_identity import require_own_identity
 from pegboard.cli.common import Options, discover, open_session, run
-from pegboard.cli.exit_codes import of_outcome
-from pegboard.cli.options import on_session
+from pegboard.cli.exit_codes import exit_code_of_outcome
+from pegboard.cli.options import with_session_options
 from pegboard.cli.rendering import Printer, plural
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Toolkits, plugins or tools.")]
 
 
-@on_session
+@with_session_options
 def load(
     options: Options,
     names: NamesArgument,
@@ -34,7 +34,7 @@ def load(
     return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}", names)
 
 
-@on_session
+@with_session_options
 def unload(
     options: Options,
     names: NamesArgument,
@@ -43,7 +43,7 @@ def unload(
     return _change(options, lambda on: on.unload(*names))
 
 
-@on_session
+@with_session_options
 def fallback(
     options: Options,
 ) -> int:
@@ -51,7 +51,7 @@ def fallback(
     return _change(options, lambda on: on.fallback(), "Loading everything permitted")
 
 
-@on_session
+@with_session_options
 def end_turn(
     options: Options,
 ) -> int:
@@ -64,7 +64,7 @@ def _change(
 ) -> int:
     """Run a command on a session and show its outcome; a partial one is not done."""
 
-    async def changed(board: Pegboard, printer: Printer) -> int:
+    async def apply_change(board: Pegboard, printer: Printer) -> int:
         require_own_identity(board, options)
         on = await open_session(board, options)
         await on.surface()  # brings in what is loaded, so that `loaded` names all of it
@@ -81,9 +81,9 @@ def _change(
             )
         else:
             _show_outcome(outcome, printer)
-        return of_outcome(outcome.status, (item.status for item in outcome.items))
+        return exit_code_of_outcome(outcome.status, (item.status for item in outcome.items))
 
-    return run(options, changed)
+    return run(options, apply_change)
 
 
 def _show_outcome(outcome: Outcome, printer: Printer) -> None:

@@ -16,8 +16,8 @@ from pegboard.config.clients.shell_instructions import (
     InstructionScope,
     files_of,
     instructions,
-    put_in,
-    take_out,
+    text_with_instructions,
+    text_without_instructions,
     with_agent,
     without_agent,
 )
@@ -36,7 +36,7 @@ _FROM_CLIENT: Final = f"Run `pegboard init --from {CLIENT_FILE}`, then this agai
 async def install_for_shell(printer: Printer, config: Path | None, scope: str | None, *, dry_run: bool) -> int:
     """Write the agent of the command line into the configuration, and the instructions where agents read them."""
     machine = Machine()
-    program = _program(_scope(scope, machine))
+    program = _program(_scope_for(scope, machine))
     path, named = _configuration(config, scope, machine)
     if not path.exists():
         message = f"{path} does not exist, so there are no tools to tell an agent of."
@@ -49,9 +49,9 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     edited = opened_configuration(path)
     text, agent = with_agent(edited.text, AGENT, file=path.name)
     edited.usable(text)
-    files = _files(machine, _scope(scope, machine))
+    files = _files(machine, _scope_for(scope, machine))
     lines = instructions(text, agent, file=path.name, program=program, config=named)
-    written = {file: put_in(file, lines) for file in files}
+    written = {file: text_with_instructions(file, lines) for file in files}
     diffs = [_diff(file.path, new) for file, new in written.items()]
     if not dry_run:
         if text != edited.text:
@@ -62,14 +62,18 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     status = "would_install" if dry_run else "installed"
     done = [f"Agent '{agent}' of {path} is that of the command line.", *_lines(files, "names it")]
     shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
-    return _answer(printer, status, path, agent, diffs, [*shown, *done], files)
+    return _print_installation(printer, status, path, agent, diffs, [*shown, *done], files)
 
 
 async def uninstall_for_shell(printer: Printer, config: Path | None, scope: str | None, *, dry_run: bool) -> int:
     """Take the instructions and the agent of the command line out again."""
     machine = Machine()
     path, _ = _configuration(config, scope, machine)
-    found = {file: rest for file in files_of(machine, _scope(scope, machine)) if (rest := take_out(file)) is not None}
+    found = {
+        file: rest
+        for file in files_of(machine, _scope_for(scope, machine))
+        if (rest := text_without_instructions(file)) is not None
+    }
     if not found:
         raise ConfigError("No instructions of a coding agent here name Pegboard.", code="not_installed")
     diffs = [_diff(file.path, rest) for file, rest in found.items()]
@@ -80,14 +84,14 @@ async def uninstall_for_shell(printer: Printer, config: Path | None, scope: str 
             if text != edited.text:
                 await edited.save(text, by=system_user(), reason=f"agent '{AGENT}' taken out")
         for file, rest in found.items():
-            _put_back(file, rest)
+            _write_rest(file, rest)
     status = "would_remove" if dry_run else "removed"
     shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
     lines = [*shown, *_lines([*found], "has nothing of Pegboard any more")]
-    return _answer(printer, status, path, AGENT, diffs, lines, [*found])
+    return _print_installation(printer, status, path, AGENT, diffs, lines, [*found])
 
 
-def _put_back(file: InstructionFile, rest: str) -> None:
+def _write_rest(file: InstructionFile, rest: str) -> None:
     if rest.strip():
         file.path.write_text(rest, "utf-8")
         return
@@ -96,7 +100,7 @@ def _put_back(file: InstructionFile, rest: str) -> None:
         file.path.parent.rmdir()
 
 
-def _scope(scope: str | None, machine: Machine) -> InstructionScope:
+def _scope_for(scope: str | None, machine: Machine) -> InstructionScope:
     if scope is not None:
         return "user" if scope == "user" else "project"
     return "project" if find(machine.folder) is not None else "user"
@@ -106,7 +110,7 @@ def _configuration(config: Path | None, scope: str | None, machine: Machine) -> 
     """Return the configuration, and how a command line names it: not at all where it is that of the folder."""
     if config is not None:
         return config, str(config.absolute())
-    if _scope(scope, machine) == "project":
+    if _scope_for(scope, machine) == "project":
         return find(machine.folder) or machine.folder / "pegboard.yaml", ""
     own = user_configuration()
     return own, str(own)
@@ -141,7 +145,7 @@ def _lines(files: list[InstructionFile], what: str) -> list[str]:
     return [f"{file.agent}: {file.path} {what}." for file in files]
 
 
-def _answer(
+def _print_installation(
     printer: Printer,
     status: str,
     path: Path,

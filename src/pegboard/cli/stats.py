@@ -38,7 +38,7 @@ def stats(
 ) -> int:
     """Show which tools were called how often, and how that went."""
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_stats(board: Pegboard, printer: Printer) -> int:
         query = UsageQuery(seconds=_seconds(since), agent=agent, limit=limit)
         found = await UsageReader(board.services).usage(query)
         if printer.as_json:
@@ -49,7 +49,7 @@ def stats(
             _print(found, by, printer)
         return DONE
 
-    return run(Options(config=config, as_json=as_json), printed)
+    return run(Options(config=config, as_json=as_json), print_stats)
 
 
 def _seconds(text: str) -> int:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from pegboard.assembly import read_configuration, store_copies
-from pegboard.cli.common import Options, guarded, warnings_to
+from pegboard.cli.common import Options, run_guarded, warnings_to
 from pegboard.cli.exit_codes import DONE, FAILED
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
@@ -42,13 +42,13 @@ def export(
 ) -> int:
     """Copy the whole store into a file."""
 
-    async def done(printer: Printer) -> int:
+    async def export_store(printer: Printer) -> int:
         if file == STANDARD and as_json:
             raise UsageError("Both the copy and --json are for standard output.", hint="Name a file, or omit --json.")
         _, copies = _store(printer, config)
         found = await copies.check(thorough=False)
-        with printer.working(f"Copying {copies.place}", lasting=True) as say, _written(file) as written:
-            end = await _copied(copies, written, say)
+        with printer.working(f"Copying {copies.place}", lasting=True) as say, _open_for_writing(file) as written:
+            end = await _write_copy(copies, written, say)
         if printer.as_json:
             printer.document({"file": file, **_end_json(end), "sealed": found.sealed.there, "key": found.sealed.place})
             return DONE
@@ -60,7 +60,7 @@ def export(
         tell(EXPORT_RISK)
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), done)
+    return run_guarded(Options(config=config, as_json=as_json), export_store)
 
 
 def import_(
@@ -73,28 +73,28 @@ def import_(
 ) -> int:
     """Put a copy into the store, all of it or nothing."""
 
-    async def done(printer: Printer) -> int:
+    async def import_store(printer: Printer) -> int:
         configuration, copies = _store(printer, config)
-        with _read(file) as opened:
+        with _open_for_reading(file) as opened:
             reader = CopyReader(opened, "standard input" if file == STANDARD else file)
             header = await reader.start()
             about = [f"It was made {header.at} by Pegboard {header.version}, of a store of the kind {header.store}."]
-            about += await _in_the_way(copies, replace=replace)
+            about += await _what_would_be_replaced(copies, replace=replace)
             question = f"Let it be the store at {copies.place}?"
             await require_operator(configuration.tokens, "configure", question, about=about)
             with printer.working(f"Importing into {copies.place}", lasting=True) as say:
-                await copies.import_(_said(reader, say), replace=replace)
+                await copies.import_(_report_progress(reader, say), replace=replace)
         found = await copies.check(thorough=False)
         _print_imported(printer, reader, found)
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), done)
+    return run_guarded(Options(config=config, as_json=as_json), import_store)
 
 
 def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Check the store: its schema, damage, size and key."""
 
-    async def done(printer: Printer) -> int:
+    async def check_store(printer: Printer) -> int:
         _, copies = _store(printer, config)
         with printer.working(f"Reading {copies.place}", lasting=not as_json):
             found = await copies.check()
@@ -105,13 +105,13 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
                 printer.say(line)
         return DONE if found.sound else FAILED
 
-    return guarded(Options(config=config, as_json=as_json), done)
+    return run_guarded(Options(config=config, as_json=as_json), check_store)
 
 
 def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Seal all logins with the key in PEGBOARD_KEY."""
 
-    async def done(printer: Printer) -> int:
+    async def rekey_store(printer: Printer) -> int:
         _, copies = _store(printer, config)
         found = await copies.rekey()
         if printer.as_json:
@@ -120,7 +120,7 @@ def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
             printer.say(rekeyed_line(found))
         return FAILED if found.unopened else DONE
 
-    return guarded(Options(config=config, as_json=as_json), done)
+    return run_guarded(Options(config=config, as_json=as_json), rekey_store)
 
 
 def _store(printer: Printer, config: Path | None) -> tuple[Configuration, StoreCopies]:
@@ -139,7 +139,7 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
 }
 
 
-async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], None]) -> CopyEnd:
+async def _write_copy(copies: StoreCopies, file: IO[bytes], say: Callable[[str], None]) -> CopyEnd:
     """Write a copy and return what it came to."""
     writer = CopyWriter()
     file.write(writer.header(version=__version__, store=copies.kind))
@@ -154,7 +154,7 @@ async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], Non
     return end
 
 
-async def _said(reader: CopyReader, say: Callable[[str], None]) -> AsyncIterator[Sequence[CopiedRecord]]:
+async def _report_progress(reader: CopyReader, say: Callable[[str], None]) -> AsyncIterator[Sequence[CopiedRecord]]:
     """Yield the batches of a copy, and say how far it is."""
     done = 0
     async for batch in reader.batches():
@@ -163,7 +163,7 @@ async def _said(reader: CopyReader, say: Callable[[str], None]) -> AsyncIterator
         say(plural(done, "record"))
 
 
-async def _in_the_way(copies: StoreCopies, *, replace: bool) -> list[str]:
+async def _what_would_be_replaced(copies: StoreCopies, *, replace: bool) -> list[str]:
     """Return what is said of what the store has; raises ``StoreError`` where that is in the way."""
     try:
         found = await copies.check(thorough=False)
@@ -174,7 +174,7 @@ async def _in_the_way(copies: StoreCopies, *, replace: bool) -> list[str]:
     held = {kind: count for kind, count in found.counts.items() if count and kind not in OF_EVERY_STORE}
     if held and not replace:
         raise store_not_empty(copies.place, held)
-    return [f"What the store has is removed: {_counted(held)}."] if held else []
+    return [f"What the store has is removed: {_list_counts(held)}."] if held else []
 
 
 def _print_imported(printer: Printer, reader: CopyReader, found: StoreCheck) -> None:
@@ -193,19 +193,19 @@ def _end_json(end: CopyEnd) -> dict[str, Any]:
     return {"records": end.records, "counts": dict(end.counts), "sha256": end.sha256}
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _list_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind}: {count:,}" for kind, count in counts.items())
 
 
 @contextmanager
-def _read(file: str) -> Generator[IO[bytes]]:
+def _open_for_reading(file: str) -> Generator[IO[bytes]]:
     """Open what is read while this lasts."""
     with ExitStack() as stack:
         yield sys.stdin.buffer if file == STANDARD else stack.enter_context(Path(file).open("rb"))
 
 
 @contextmanager
-def _written(file: str) -> Generator[IO[bytes]]:
+def _open_for_writing(file: str) -> Generator[IO[bytes]]:
     """Open what is written while this lasts; a file is there whole or not at all, and only its owner reads it."""
     path = Path(file)
     if file == STANDARD or (path.exists() and not path.is_file()):

@@ -16,7 +16,7 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.proposed import configuration_of
 from pegboard.config.schema.values import Seconds
-from pegboard.configuration_source import registered
+from pegboard.configuration_source import registered_plugins
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Cache
 from pegboard.core.proposals.choices import choose
@@ -104,19 +104,19 @@ def suggest(
 ) -> int:
     """Propose what should be loaded from the start, and toolkits."""
 
-    async def suggested(board: Pegboard, printer: Printer) -> int:
+    async def print_suggestions(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)
-        answer = await _answer(board, printer, agent, _begin(since), least, context)
+        answer = await _suggest_for(board, printer, agent, _parse_since(since), least, context)
         if printer.as_json:
             printer.document(_json(answer, printer))
         else:
-            _show(answer, printer)
+            _print_report(answer, printer)
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), suggested)
+    return run(Options(config=config, agent=agent, as_json=as_json), print_suggestions)
 
 
-def _begin(since: str | None) -> datetime | None:
+def _parse_since(since: str | None) -> datetime | None:
     """Return since when records count."""
     if since is None:
         return None
@@ -132,7 +132,7 @@ def _begin(since: str | None) -> datetime | None:
 # -- finding ---------------------------------------------------------------------------------------
 
 
-async def _answer(
+async def _suggest_for(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
 ) -> SuggestReport:
     services = board.services
@@ -140,15 +140,15 @@ async def _answer(
     await services.compiler.refresh()
     known = {one.name: [tool.name for tool in one.tools] for one in board.world.catalog.plugins.values() if one.tools}
     path = board.configuration.path
-    proposed = configuration_of(path, registered=registered(), tools=known, packaged=board.quickstart)
+    proposed = configuration_of(path, registered=registered_plugins(), tools=known, packaged=board.quickstart)
     names = [agent] if agent is not None else list(board.world.agents)
     trails = {name: Trail(unasked=board.world.agents[name].unloaded_call in ("run", "safe")) for name in names}
     record = ReadTrail(trails=trails, own=not proposed.there and not board.quickstart)
-    await _read(board, printer, record, agent, begin)
+    await _read_trail(board, printer, record, agent, begin)
     found: list[Findings] = []
     for name in names:
-        permissions = services.compiler.of_agent(name)
-        judge = await _judge(board, permissions)
+        permissions = services.compiler.permissions_of_agent(name)
+        judge = await _make_judge(board, permissions)
 
         def refuse(proposal: Proposal, permissions: CompiledPermissions = permissions, judge: Judge = judge) -> str:
             nonlocal proposed
@@ -165,7 +165,7 @@ async def _answer(
     return SuggestReport(record=record, found=found, proposed=proposed, least=least, context=context)
 
 
-async def _read(
+async def _read_trail(
     board: Pegboard, printer: Printer, record: ReadTrail, agent: str | None, begin: datetime | None
 ) -> None:
     """Read the trail from its beginning, in parts; what cannot be read is counted."""
@@ -183,7 +183,7 @@ async def _read(
             after = part.next
 
 
-async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
+async def _make_judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
     """Return what looks at a changed configuration: the agent may use what it may now, and keeps its budget (S9)."""
     name = permissions.agent.name
     info = (await board.session(agent=name, session_id="suggest")).info
@@ -191,7 +191,7 @@ async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
     start = starting_tools(permissions)
     before = {*start.head, *start.tail}
 
-    def judge(changed: Configuration) -> str:
+    def judge_change(changed: Configuration) -> str:
         world = changed.world(board.world.catalog)
         new = CompiledPermissions(world, world.agents[name], permissions.constraints)
         if {tool.id for tool in new.permitted} != permitted:
@@ -203,7 +203,7 @@ async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
         over = excess(new, DEFAULT, command_context(board.services, info, new))
         return f"What is loaded from the start would exceed the budget: {over}." if over else ""
 
-    return judge
+    return judge_change
 
 
 # -- showing ---------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _json(answer: SuggestReport, printer: Printer) -> dict[str, Any]:
         "context": answer.context,
         "agents": [_findings_json(found, record.trails[found.agent].ignored) for found in answer.found],
         "diff": proposed.diff(printer.masker),
-        "yaml": None if proposed.there or not _any(answer) else proposed.to_write(),
+        "yaml": None if proposed.there or not _has_accepted(answer) else proposed.to_write(),
     }
 
 
@@ -266,18 +266,18 @@ def _accepted_json(one: Accepted) -> dict[str, Any]:
     return {**_proposal_json(one.proposal), "saved": _totals_json(one.saved)}
 
 
-def _any(answer: SuggestReport) -> bool:
+def _has_accepted(answer: SuggestReport) -> bool:
     return any(found.accepted for found in answer.found)
 
 
-def _show(answer: SuggestReport, printer: Printer) -> None:
+def _print_report(answer: SuggestReport, printer: Printer) -> None:
     record, proposed = answer.record, answer.proposed
     damaged = f"; {plural(record.damaged, 'record')} could not be read" if record.damaged else ""
     printer.say(f"{plural(record.records, 'record')} on the audit trail{damaged}.")
     for found in answer.found:
         printer.say()
         _show_agent(found, answer, printer)
-    if not _any(answer):
+    if not _has_accepted(answer):
         return
     printer.say()
     if proposed.there:
@@ -303,12 +303,12 @@ def _show_agent(found: Findings, answer: SuggestReport, printer: Printer) -> Non
     printer.heading(f"Agent '{found.agent}': {', '.join(counts[:-1])} by {counts[-1]}")
     if found.accepted:
         printer.table(COLUMNS, [_row(one) for one in found.accepted])
-        printer.say(_verdict(found, answer.context))
+        printer.say(_savings_verdict(found, answer.context))
     else:
         printer.say("Nothing else would have been cheaper.")
     for one in found.declined:
         names = ", ".join(one.proposal.names)
-        printer.say(f"Not proposed: {names}, {_because(one.proposal)}. {one.reason}")
+        printer.say(f"Not proposed: {names}, {_reason_of_proposal(one.proposal)}. {one.reason}")
     if found.unknown:
         printer.say(f"Not counted, since their tools are not known: {', '.join(found.unknown)}.")
     if ignored := answer.record.trails[found.agent].ignored:
@@ -321,8 +321,8 @@ def _show_agent(found: Findings, answer: SuggestReport, printer: Printer) -> Non
 def _row(one: Accepted) -> tuple[str, ...]:
     saved = one.saved
     return (
-        _what(one.proposal),
-        _because(one.proposal),
+        _describe_proposal(one.proposal),
+        _reason_of_proposal(one.proposal),
         f"{one.proposal.schema:,}",
         f"-{saved.loads}",
         f"-{saved.model_calls}",
@@ -330,7 +330,7 @@ def _row(one: Accepted) -> tuple[str, ...]:
     )
 
 
-def _what(one: Proposal) -> str:
+def _describe_proposal(one: Proposal) -> str:
     parts = [f"tools: {', '.join(one.static)}"] if one.static else []
     parts += [f"initial_toolkits: {', '.join(one.initial)}"] if one.initial else []
     if one.toolkit is not None:
@@ -338,16 +338,16 @@ def _what(one: Proposal) -> str:
     return "; ".join(parts)
 
 
-def _because(one: Proposal) -> str:
-    used = "loaded together" if one.toolkit is not None else "used" if _by_tool(one) else "loaded"
+def _reason_of_proposal(one: Proposal) -> str:
+    used = "loaded together" if one.toolkit is not None else "used" if _names_single_tools(one) else "loaded"
     return f"{used} in {one.sessions} of {one.of} sessions"
 
 
-def _by_tool(one: Proposal) -> bool:
+def _names_single_tools(one: Proposal) -> bool:
     return bool(one.static) and all("/" in name for name in one.static)
 
 
-def _verdict(found: Findings, context: int) -> str:
+def _savings_verdict(found: Findings, context: int) -> str:
     saved, before = found.before - found.after, found.before
     share = f" ({saved.tokens / before.tokens:.0%})" if before.tokens else ""
     return (

@@ -9,8 +9,8 @@ import typer
 
 from pegboard.cli.common import Options, discover, open_session, run
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Given, Printer, TableColumn, plural
+from pegboard.cli.options import with_session_options
+from pegboard.cli.rendering import Printer, TableColumn, UnmaskedText, plural
 from pegboard.core.model.naming import some_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ COLUMNS = (
 )
 
 
-@on_session
+@with_session_options
 def surface(
     options: Options,
     message: Annotated[
@@ -50,7 +50,7 @@ def surface(
 
         return show_client_surface(options, client)
 
-    async def printed(board: Pegboard, printer: Printer) -> int:
+    async def print_surface(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await discover(board, printer, (await on.snapshot()).permissions, known_is_enough=True)
         found = await on.surface(message=message)
@@ -58,16 +58,16 @@ def surface(
         if printer.as_json:
             printer.document(_surface_json(found, rows))
         else:
-            _show(found, rows, printer)
+            _print_found(found, rows, printer)
         return DONE
 
-    return run(options, printed)
+    return run(options, print_surface)
 
 
 def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:
     return {
-        "name": Given(out.tool.wire),
-        "plugin": Given(out.tool.plugin),
+        "name": UnmaskedText(out.tool.wire),
+        "plugin": UnmaskedText(out.tool.plugin),
         "lease": str(out.until),
         "reason": out.because[0].value,
         "tokens": board.services.prices([out.tool]),
@@ -80,16 +80,16 @@ def _surface_json(found: Surface, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "session": found.session,
         "turn": found.turn,
         "tools": rows,
-        "hints": Given(found.hints),
-        "suffix": Given(found.suffix),
-        "policy": Given(found.policy),
-        "focus": Given(found.focus),
+        "hints": UnmaskedText(found.hints),
+        "suffix": UnmaskedText(found.suffix),
+        "policy": UnmaskedText(found.policy),
+        "focus": UnmaskedText(found.focus),
         "tokens": asdict(found.tokens),
         "missing": [asdict(item) for item in found.missing],
     }
 
 
-def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
+def _print_found(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
     printer.heading(f"Agent '{found.agent}', session '{found.session}', turn {found.turn}")
     if rows:
         printer.table(COLUMNS, [list(row.values()) for row in rows])

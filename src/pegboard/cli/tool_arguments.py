@@ -33,8 +33,8 @@ def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
     """Return the arguments that a schema names, the required ones first."""
     required = {str(name) for name in _list(schema.get("required"))}
     found = [
-        Parameter(name, _types(one, schema), name in required, str(_mapping(one).get("description") or ""), one)
-        for name, one in ((name, _mapping(each)) for name, each in _mapping(schema.get("properties")).items())
+        Parameter(name, _types(one, schema), name in required, str(_as_mapping(one).get("description") or ""), one)
+        for name, one in ((name, _as_mapping(each)) for name, each in _as_mapping(schema.get("properties")).items())
     ]
     return tuple(sorted(found, key=lambda one: not one.required))
 
@@ -60,9 +60,9 @@ def from_words(
         return parse_arguments(cast("str", read) if words[0] == "-" else words[0])
     known = {one.name: one for one in parameters_of(schema)}
     found: dict[str, Any] = {}
-    for name, value in _named(words, known, schema, tool=tool):
+    for name, value in _arguments_of_words(words, known, schema, tool=tool):
         if name in found:
-            raise _bad(f"The argument '{name[:_SHOWN]}' of '{tool}' is given twice.", "Give it once.")
+            raise _bad_arguments_error(f"The argument '{name[:_SHOWN]}' of '{tool}' is given twice.", "Give it once.")
         found[name] = value
     return found
 
@@ -71,21 +71,25 @@ def parse_arguments(text: str) -> dict[str, Any]:
     """Return the arguments of a call; raises ``UsageError`` that says where the text is no JSON object."""
     value = _json(text, "The arguments are")
     if not isinstance(value, dict):
-        raise _bad(f"The arguments are {_KINDS[type(value)]}, not a JSON object.")
+        raise _bad_arguments_error(f"The arguments are {_KINDS[type(value)]}, not a JSON object.")
     return cast("dict[str, Any]", value)
 
 
-def decoded(data: bytes) -> str:
+def decode_input(data: bytes) -> str:
     """Return what standard input has as text; raises ``UsageError`` where it is too much or no UTF-8."""
     if len(data) > MOST_INPUT:
-        raise _bad(f"Standard input has more than {MOST_INPUT // 1024 // 1024} MiB.", "Name a file in an argument.")
+        raise _bad_arguments_error(
+            f"Standard input has more than {MOST_INPUT // 1024 // 1024} MiB.", "Name a file in an argument."
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _bad(f"Standard input is not UTF-8 at byte {error.start}.", "Give JSON in UTF-8.") from None
+        raise _bad_arguments_error(
+            f"Standard input is not UTF-8 at byte {error.start}.", "Give JSON in UTF-8."
+        ) from None
 
 
-def _named(
+def _arguments_of_words(
     words: Sequence[str], known: Mapping[str, Parameter], schema: Mapping[str, Any], *, tool: str
 ) -> Iterator[tuple[str, Any]]:
     """Yield the names and values that words give; an option takes the next word where it has no value of its own."""
@@ -94,27 +98,27 @@ def _named(
         word = rest.pop()
         name, equals, value = word.partition("=")
         if not word.startswith("--"):
-            yield _pair(word, known, tool=tool)
+            yield _split_pair(word, known, tool=tool)
             continue
         parameter, negated = _option(name[2:], known, schema, tool=tool)
         takes_none = not equals and "boolean" in parameter.types and not (rest and rest[-1] in _BOOLEANS)
         if negated or takes_none:
             if equals:
-                raise _bad(f"The option '{name}' of '{tool}' takes no value.", f"Write {name} alone.")
+                raise _bad_arguments_error(f"The option '{name}' of '{tool}' takes no value.", f"Write {name} alone.")
             yield parameter.name, not negated
             continue
         if not equals:
             if not rest or (rest[-1].startswith("--") and rest[-1] != "--"):
-                raise _bad(f"The option '{name}' of '{tool}' has no value.", f"Write {name}=VALUE.")
+                raise _bad_arguments_error(f"The option '{name}' of '{tool}' has no value.", f"Write {name}=VALUE.")
             value = rest.pop()
         yield parameter.name, _value(parameter, value)
 
 
-def _pair(word: str, known: Mapping[str, Parameter], *, tool: str) -> tuple[str, Any]:
+def _split_pair(word: str, known: Mapping[str, Parameter], *, tool: str) -> tuple[str, Any]:
     """Return the name and the value that `name=value` or `name:=JSON` gives."""
     if _is_json(word):
-        raise _bad(
-            f"The arguments of '{tool}' are given in two ways, one of them is {_short(word)}.",
+        raise _bad_arguments_error(
+            f"The arguments of '{tool}' are given in two ways, one of them is {_short_quoted(word)}.",
             "Give either one JSON object, or every argument by its name.",
         )
     name, equals, value = word.partition("=")
@@ -125,7 +129,7 @@ def _pair(word: str, known: Mapping[str, Parameter], *, tool: str) -> tuple[str,
             if len(wanted) == 1 and not word.startswith("-")
             else QUOTING
         )
-        raise _bad(f"The argument {_short(word)} of '{tool}' has no name.", example)
+        raise _bad_arguments_error(f"The argument {_short_quoted(word)} of '{tool}' has no name.", example)
     if name.endswith(":") and name not in known:
         return name[:-1], _json(value, f"The argument '{name[:-1][:_SHOWN]}' is")
     parameter = known.get(name)
@@ -136,25 +140,27 @@ def _option(
     name: str, known: Mapping[str, Parameter], schema: Mapping[str, Any], *, tool: str
 ) -> tuple[Parameter, bool]:
     """Return the argument that an option means, and whether `--no-…` switches it off."""
-    if (found := _meant(name, known)) is not None:
+    if (found := _find_parameter(name, known)) is not None:
         return found, False
-    if name.startswith("no-") and (found := _meant(name[3:], known)) is not None and "boolean" in found.types:
+    if name.startswith("no-") and (found := _find_parameter(name[3:], known)) is not None and "boolean" in found.types:
         return found, True
     if not known or schema.get("additionalProperties") not in (None, False):
         return Parameter(name, frozenset(), False, "", {}), False
     hint = did_you_mean(name, known) or f"It takes: {', '.join(known)}."
-    raise _bad(f"'{tool}' has no argument '{name[:_SHOWN]}', and `pegboard call` has no such option.", hint)
+    raise _bad_arguments_error(
+        f"'{tool}' has no argument '{name[:_SHOWN]}', and `pegboard call` has no such option.", hint
+    )
 
 
-def _meant(name: str, known: Mapping[str, Parameter]) -> Parameter | None:
+def _find_parameter(name: str, known: Mapping[str, Parameter]) -> Parameter | None:
     """Return the argument of this name, else the only one that differs in case, `-` and `_`."""
     if name in known:
         return known[name]
-    alike = [one for key, one in known.items() if _plain(key) == _plain(name)]
+    alike = [one for key, one in known.items() if _without_separators(key) == _without_separators(name)]
     return alike[0] if len(alike) == 1 else None
 
 
-def _plain(name: str) -> str:
+def _without_separators(name: str) -> str:
     return re.sub(r"[-_]", "", name).lower()
 
 
@@ -180,7 +186,7 @@ _NUMBER: Final = re.compile(r"-?(0|[1-9]\d{0,999})(\.\d{1,999})?([eE][+-]?\d{1,3
 
 def _types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
     """Return the types of JSON that a schema lets pass, as far as it names them."""
-    one = _mapping(schema)
+    one = _as_mapping(schema)
     if depth > 8:
         return frozenset()
     stated = one.get("type")
@@ -189,7 +195,7 @@ def _types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[st
     if isinstance(stated, list):
         return frozenset(str(each) for each in cast("list[object]", stated))
     if isinstance(reference := one.get("$ref"), str):
-        return _types(_referred(reference, root), root, depth + 1)
+        return _types(_resolve_reference(reference, root), root, depth + 1)
     values = [one["const"]] if "const" in one else _list(one.get("enum"))
     if values:
         return frozenset(_JSON_TYPES.get(type(each), "string") for each in values)
@@ -197,10 +203,10 @@ def _types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[st
     return frozenset[str]().union(*(_types(each, root, depth + 1) for each in parts))
 
 
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
     for step in reference.removeprefix("#").strip("/").split("/"):
-        found = _mapping(found).get(step.replace("~1", "/").replace("~0", "~"))
+        found = _as_mapping(found).get(step.replace("~1", "/").replace("~0", "~"))
     return found
 
 
@@ -210,10 +216,10 @@ def _json(text: str, subject: str) -> Any:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _bad(f"{subject} not valid JSON at {where}: {error.msg}.") from None
+        raise _bad_arguments_error(f"{subject} not valid JSON at {where}: {error.msg}.") from None
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _bad(f"{subject} not valid JSON: {why}.") from None
+        raise _bad_arguments_error(f"{subject} not valid JSON: {why}.") from None
 
 
 def _require_text(words: Sequence[str]) -> None:
@@ -222,18 +228,20 @@ def _require_text(words: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             shown = word.encode(errors="backslashreplace").decode()
-            raise _bad(f"Argument {number} is not valid UTF-8: {_short(shown)}.", "Give text in UTF-8.") from None
+            raise _bad_arguments_error(
+                f"Argument {number} is not valid UTF-8: {_short_quoted(shown)}.", "Give text in UTF-8."
+            ) from None
 
 
 def _is_json(word: str) -> bool:
     return word == "-" or word[:1] in ("{", "[", '"') or word in ("null", *_BOOLEANS) or bool(_NUMBER.fullmatch(word))
 
 
-def _short(word: str) -> str:
+def _short_quoted(word: str) -> str:
     return f"'{word}'" if len(word) <= _SHOWN else f"'{word[:_SHOWN]}…'"
 
 
-def _bad(message: str, hint: str = QUOTING) -> UsageError:
+def _bad_arguments_error(message: str, hint: str = QUOTING) -> UsageError:
     return UsageError(message, code="bad_arguments", hint=hint)
 
 
@@ -241,7 +249,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 

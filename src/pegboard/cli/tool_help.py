@@ -26,7 +26,7 @@ def example_of(tool: Tool) -> str:
     """Return one line that calls a tool with the arguments that it requires, and one other where it requires none."""
     parameters = parameters_of(tool.input_schema)
     shown = [one for one in parameters if one.required]
-    return " ".join(["pegboard call", shlex.quote(tool.wire), *(_word(one) for one in shown)])
+    return " ".join(["pegboard call", shlex.quote(tool.wire), *(_example_value(one) for one in shown)])
 
 
 def signature_of(tool: Tool, *, most: int = 8) -> str:
@@ -64,7 +64,7 @@ def _kind(one: Parameter) -> str:
     return "|".join(dict.fromkeys(names.get(kind, f"JSON-{kind}") for kind in kinds)) or "TEXT"
 
 
-def _word(one: Parameter) -> str:
+def _example_value(one: Parameter) -> str:
     """Return an example of an argument: its default, its first allowed value, or one of its type."""
     value: Any = next(
         (found for key in ("default", "const") if (found := one.schema.get(key)) is not None),

@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import Options, discover, require_agent, run
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Given, Printer, TableColumn, plural
+from pegboard.cli.rendering import Printer, TableColumn, UnmaskedText, plural
 from pegboard.core.model.tools import HELD
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.surface.explanations import STALE
@@ -41,7 +41,7 @@ def tools(
 ) -> int:
     """List every tool, or all that an agent may use."""
 
-    async def listed(board: Pegboard, printer: Printer) -> int:
+    async def print_tools(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)
         session = await board.session(agent=agent) if agent is not None else None
         permissions = (await session.snapshot()).permissions if session is not None else None
@@ -63,11 +63,11 @@ def tools(
                 dict.fromkeys(str(row["plugin"]) for row in rows if row["available"] and row["reason"])
             ):
                 printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
-            for line in _from_names(rows):
+            for line in _plugins_described_by_names(rows):
                 printer.say(line)
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), listed)
+    return run(Options(config=config, agent=agent, as_json=as_json), print_tools)
 
 
 def _show_lines(rows: list[dict[str, Any]], printer: Printer) -> None:
@@ -94,7 +94,7 @@ def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermiss
     if not (plugin.tools or plugin.unreviewed.new or plugin.excluded):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
-        row = _row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(board, plugin))
+        row = _row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _why_unseen(board, plugin))
         unasked = not plugin.unavailable and not any(variant.known for variant in plugin.variants.values())
         return [{**row, "available": None} if unasked else row]
     rows = [
@@ -114,10 +114,10 @@ def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermiss
 
 def _purpose_json(purpose: Purpose) -> dict[str, Any]:
     """Return what a plugin is for as its line in hints says it where there is room, and who says so."""
-    return {"text": Given(purpose.within(_PURPOSE_CHARACTERS)), "by": purpose.described_by}
+    return {"text": UnmaskedText(purpose.cut_to(_PURPOSE_CHARACTERS)), "by": purpose.described_by}
 
 
-def _from_names(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _plugins_described_by_names(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield a line on each plugin of which only the names of its tools say what it is for."""
     derived = {str(row["plugin"]): row["purpose"]["text"] for row in rows if row["purpose"]["by"] == "tools"}
     if derived:
@@ -127,10 +127,10 @@ def _from_names(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:
     return {
-        "name": Given(name),
-        "plugin": Given(plugin.name),
+        "name": UnmaskedText(name),
+        "plugin": UnmaskedText(plugin.name),
         "category": plugin.category,
-        "description": Given(description),
+        "description": UnmaskedText(description),
         "tokens": tokens,
         "available": not fault,
         "reason": fault or stale,
@@ -149,12 +149,12 @@ def _why_not(plugin: Plugin, tool: Tool, permissions: CompiledPermissions | None
     return tool.unavailable or fault, STALE if any(variant.stale for variant in holding) else ""
 
 
-def _unseen(board: Pegboard, plugin: Plugin) -> str:
+def _why_unseen(board: Pegboard, plugin: Plugin) -> str:
     from pegboard.board.catalog.loader import PluginRequest
 
     if any(variant.known for variant in plugin.variants.values()):
         return "It offers no tools."
-    if line := board.services.loader.under_way(PluginRequest(plugin=plugin.name)):
+    if line := board.services.loader.line_being_imported(PluginRequest(plugin=plugin.name)):
         return f"Its code is still being imported: {line}."
     load = f"pegboard session load {plugin.name}"
     return f"Its tools are not known before it has been loaded once ({load}), or all have: pegboard check --probe"

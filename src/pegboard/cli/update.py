@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pegboard.cli.common import Options, guarded, system_user
+from pegboard.cli.common import Options, run_guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.given_server import changed_entry, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.plain_in_files import Moved, moved_secrets
+from pegboard.cli.plain_in_files import SecretsMove, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import Start
 from pegboard.config.clients.literal_secrets import secrets_in
@@ -56,7 +56,7 @@ def update(
     """Change a server of all of your clients."""
     path = config or user_configuration()
 
-    async def updated(printer: Printer) -> int:
+    async def update_file(printer: Printer) -> int:
         file = opened_configuration(path)
         old = file.server(name)
         says = bool(target or env or header) or description is not None
@@ -81,9 +81,9 @@ def update(
             except BaseException:
                 kept.undo()
                 raise
-        return _reported(printer, file, name, start, kept, changed=changed)
+        return _report_update(printer, file, name, start, kept, changed=changed)
 
-    return guarded(Options(as_json=as_json), updated)
+    return run_guarded(Options(as_json=as_json), update_file)
 
 
 def _is_confined_package(entry: Mapping[str, Any]) -> bool:
@@ -100,8 +100,8 @@ def _version(file: EditedConfiguration, name: str) -> str:
     return "" if found is None else found.version
 
 
-def _reported(
-    printer: Printer, file: EditedConfiguration, name: str, start: Start | None, kept: Moved, *, changed: bool
+def _report_update(
+    printer: Printer, file: EditedConfiguration, name: str, start: Start | None, kept: SecretsMove, *, changed: bool
 ) -> int:
     agents: Sequence[str] = file.agents_with(name)
     version = _version(file, name)

@@ -10,10 +10,10 @@ from typing import Any, Final
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.fetched import is_fetched
-from pegboard.confined_servers import ConfinedServers, confined
+from pegboard.confined_servers import ConfinedServers, confine_servers
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.mcp_extra import lacking
+from pegboard.mcp_extra import missing_requirements
 
 _AT_ONCE: Final = 4
 
@@ -23,7 +23,7 @@ def held_servers(
 ) -> ConfinedServers:
     """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
     if confine:
-        return confined(servers, config, sandboxed=sandboxed)
+        return confine_servers(servers, config, sandboxed=sandboxed)
     return ConfinedServers(servers=servers, sandboxed=sandboxed)
 
 
@@ -40,14 +40,14 @@ def confined_lines(held: ConfinedServers) -> list[str]:
 
 def install_packages(specs: Iterable[PluginSpec]) -> Iterator[str]:
     """Install the packages of confined servers, and yield of each its version, or why it is not installed."""
-    if lacking():
+    if missing_requirements():
         return
     servers = [spec for spec in specs if isinstance(spec, ServerSpec) and not spec.unavailable]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from filter(None, pool.map(_installed, servers))
+        yield from filter(None, pool.map(_install_package, servers))
 
 
-def _installed(spec: ServerSpec) -> str:
+def _install_package(spec: ServerSpec) -> str:
     """Install the package of a confined server, and return its version, or why it is not installed."""
     from pegboard.sources.mcp.transports.server_process import newest_package
 

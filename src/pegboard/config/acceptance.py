@@ -117,7 +117,7 @@ def accept_text(path: Path, digest: str | None = None) -> None:
 
 
 @contextmanager
-def accepting(path: Path, text: str) -> Generator[None]:
+def accept_written_text(path: Path, text: str) -> Generator[None]:
     """Keep that this user accepts the text that the context writes, or what was accepted before where it does not.
 
     Raises ``OSError``, and ``ConfigError`` where another edit of it waits, before anything is written.
@@ -166,11 +166,11 @@ def require_accepted(path: Path, *, exactly: bool = False) -> None:
     digest = text_digest(texts)
     if str(path) not in texts or (accepted is not None and accepted.text == digest):
         return
-    if (error := _waiting(path, texts, digest, can_be_named=not exactly)) is not None:
+    if (error := _waiting_error(path, texts, digest, can_be_named=not exactly)) is not None:
         raise error
 
 
-def _waiting(path: Path, texts: Mapping[str, str], digest: str, *, can_be_named: bool) -> NotAcceptedError | None:
+def _waiting_error(path: Path, texts: Mapping[str, str], digest: str, *, can_be_named: bool) -> NotAcceptedError | None:
     from pegboard.config.documents.document import UnreadableError, display_path
     from pegboard.config.would_run import would_run
     from pegboard.errors import NotAcceptedError

@@ -69,7 +69,7 @@ class AcceptedFiles:
         """Return where a file of a name lies."""
         return Path(self.base, key)
 
-    def covers(self, path: Path | str) -> bool:
+    def covers_file(self, path: Path | str) -> bool:
         """Return whether something confined may write a file, by any of its names."""
         whole = os.path.abspath(path)  # noqa: PTH100
         return any(_is_in(each, root) for each in (whole, os.path.realpath(whole)) for root in self.roots)
@@ -86,14 +86,14 @@ class AcceptedFiles:
         return self.folder / "code" / "in" if whole == self.base else self.copy(path, "code")
 
     @property
-    def watched(self) -> Iterator[Path]:
+    def watched_files(self) -> Iterator[Path]:
         """Yield the files in which something becomes to be seen: what was accepted, and each that counts."""
         yield self.folder / _MANIFEST
         yield from map(self.path, self.files)
 
     def in_force(self, path: Path | str, kind: FileKind) -> Path | None:
         """Return the file that counts: itself where nothing confined may write it, its copy, None where it waits."""
-        if not self.covers(path):
+        if not self.covers_file(path):
             return Path(path)
         known = self.files.get(self.key(path))
         copy = self.copy(path, kind)
@@ -101,7 +101,7 @@ class AcceptedFiles:
 
     def in_force_differs(self, path: Path) -> bool:
         """Return whether a file that something confined may write is not what was accepted."""
-        return self.covers(path) and self._change(self.key(path), "text") is not None
+        return self.covers_file(path) and self._change(self.key(path), "text") is not None
 
     def listed(self, folder: Path) -> list[Path]:
         """Return the files that count of those right in a folder which something confined may write."""
@@ -132,7 +132,7 @@ class AcceptedFiles:
         for change in changes:
             _, kind, key = change.key
             wanted = str(change.after.value) if change.after is not None else ""
-            if self._kept(key, cast("FileKind", kind), wanted, files):
+            if self._keep_file(key, cast("FileKind", kind), wanted, files):
                 accepted.append(change)
         self._save(files, self.roots)
         return tuple(accepted)
@@ -144,7 +144,7 @@ class AcceptedFiles:
             StoreError: it cannot be kept.
         """
         data, own = read_counted(path), self.key(path)
-        if not self.covers(path) or data is None or data.decode("utf-8-sig", errors="replace") != text:
+        if not self.covers_file(path) or data is None or data.decode("utf-8-sig", errors="replace") != text:
             return
         loadouts = Path(path.absolute().parent, "loadouts")
         named = [
@@ -156,7 +156,7 @@ class AcceptedFiles:
         saved = GrantChange(key=(FILES, "text", own), before=before, after=Grant(value=digest(data)), widens=True)
         self.accept([saved, *named])
 
-    def _kept(self, key: str, kind: FileKind, wanted: str, files: dict[str, CountedFile]) -> bool:
+    def _keep_file(self, key: str, kind: FileKind, wanted: str, files: dict[str, CountedFile]) -> bool:
         """Copy a file where it has the digest that is wanted; return whether it has."""
         data = read_counted(self.path(key))
         if (digest(data) if data is not None else digest_of(self.path(key))) != wanted or wanted == UNREADABLE:
@@ -170,7 +170,7 @@ class AcceptedFiles:
         files[key] = CountedFile(kind, wanted)
         return True
 
-    def bound(self, named: Mapping[Path, FileKind], roots: Iterable[str]) -> AcceptedFiles:
+    def bind_files(self, named: Mapping[Path, FileKind], roots: Iterable[str]) -> AcceptedFiles:
         """Return it with what something confined may write from now on: that counts as it is now.
 
         What it could write before, and has not been accepted, waits. ``roots`` are all that something may write.
@@ -180,8 +180,8 @@ class AcceptedFiles:
         """
         files = dict(self.files)
         for path, kind in named.items():
-            if not self.covers(path) and (now := digest_of(path)):
-                self._kept(self.key(path), kind, now, files)
+            if not self.covers_file(path) and (now := digest_of(path)):
+                self._keep_file(self.key(path), kind, now, files)
         return self._save(files, tuple(roots))
 
     def _save(self, files: Mapping[str, CountedFile], roots: tuple[str, ...]) -> AcceptedFiles:
@@ -230,12 +230,12 @@ def accepted_files(configuration: Path) -> AcceptedFiles | None:
 
 def code_folder(beside: Path, accepted: AcceptedFiles | None) -> Path:
     """Return where the modules of a folder lie that count."""
-    if accepted is None or not accepted.covers(beside / "any.py"):
+    if accepted is None or not accepted.covers_file(beside / "any.py"):
         return beside
     return accepted.copied_folder(beside)
 
 
-def counting(configuration: Path, path: Path) -> Path:
+def accepted_path(configuration: Path, path: Path) -> Path:
     """Return the file that counts in place of one of a configuration, which need not be there."""
     accepted = accepted_files(configuration)
     return path if accepted is None else accepted.in_force(path, "text") or accepted.copy(path, "text")

@@ -10,7 +10,7 @@ from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, loadout_of, toolkit_of
 from pegboard.config.documents import mapping
 from pegboard.config.documents.document import UnreadableError
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.core.model.agents import Agent
@@ -28,7 +28,7 @@ GivenLoadout = Loadout | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
+class GivenParts:
     """What one origin beside the configuration gives; ``origin`` is how messages name it.
 
     What a package gives counts only where the configuration names it, and is never reported as shadowed.
@@ -52,7 +52,7 @@ class _ReadAddition:
 
 
 def with_additions(
-    config: UncheckedConfig, written: Sequence[WrittenLoadout], additions: Iterable[Addition]
+    config: UncheckedConfig, written: Sequence[WrittenLoadout], additions: Iterable[GivenParts]
 ) -> tuple[UncheckedConfig, list[WrittenLoadout], list[Problem]]:
     """Return a configuration with what it lacks of the additions, its loadouts, and what is wrong with them.
 
@@ -60,16 +60,16 @@ def with_additions(
     """
     loadouts, problems = list(written), list[Problem]()
     for addition in additions:
-        read = _read(addition)
+        read = _read_addition(addition)
         problems += read.problems
         if not read.packaged:
-            problems += _shadowed(config, read)
-        config, fresh = _joined(config, read)
+            problems += _overridden_by_file(config, read)
+        config, fresh = _join_addition(config, read)
         loadouts += fresh
     return config, loadouts, problems
 
 
-def _read(addition: Addition) -> _ReadAddition:
+def _read_addition(addition: GivenParts) -> _ReadAddition:
     read = _ReadAddition(packaged=addition.packaged)
     sections = {
         "toolkits": dict(_bodies(addition, "toolkits", addition.toolkits, read.problems)),
@@ -85,13 +85,13 @@ def _read(addition: Addition) -> _ReadAddition:
     read.toolkits = {name: toolkit_of(name, validated) for name in validated.section.toolkits}
     for name, part in validated.section.loadouts.items():
         path = ("loadouts", name)
-        loadout = replace(loadout_of(name, part, validated, *path), others=_others(addition, name))
+        loadout = replace(loadout_of(name, part, validated, *path), others=_takes_other_plugins(addition, name))
         read.loadouts[name.casefold()] = WrittenLoadout(loadout=loadout, validated=validated, path=path)
     return read
 
 
 def _bodies(
-    addition: Addition, section: str, items: Iterable[object], problems: list[Problem]
+    addition: GivenParts, section: str, items: Iterable[object], problems: list[Problem]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each item without its name, under it; what has none is a problem."""
     seen: set[str] = set()
@@ -121,32 +121,32 @@ def _as_mapping(item: GivenLoadout) -> object:
     return {"name": item.name, "extends": item.parent, **lists}
 
 
-def _others(addition: Addition, name: str) -> bool:
+def _takes_other_plugins(addition: GivenParts, name: str) -> bool:
     """Return whether a loadout of code takes plugins without a category too; no file can say that."""
     return any(isinstance(item, Loadout) and item.name == name and item.others for item in addition.loadouts)
 
 
-def _shadowed(config: UncheckedConfig, read: _ReadAddition) -> Iterator[Problem]:
+def _overridden_by_file(config: UncheckedConfig, read: _ReadAddition) -> Iterator[Problem]:
     """Yield what the file has under the same name: that counts."""
     for name in read.toolkits.keys() & config.toolkits.keys():
-        yield _shadows("toolkit", name, config.toolkits[name].place)
+        yield _overridden_problem("toolkit", name, config.toolkits[name].place)
     for fold in read.loadouts.keys() & config.loadouts.keys():
-        yield _shadows("loadout", config.loadouts[fold].name, config.loadouts[fold].place)
+        yield _overridden_problem("loadout", config.loadouts[fold].name, config.loadouts[fold].place)
 
 
-def _shadows(kind: str, name: str, place: Place | None) -> Problem:
+def _overridden_problem(kind: str, name: str, place: Place | None) -> Problem:
     message = f"{kind} '{name}' is given by code too; the one that stands here counts."
-    return warning("shadowed", message, place, "Rename one of them.")
+    return warning_problem("shadowed", message, place, "Rename one of them.")
 
 
-def _joined(config: UncheckedConfig, read: _ReadAddition) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
+def _join_addition(config: UncheckedConfig, read: _ReadAddition) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
     named = _named_toolkits(config) if read.packaged else read.toolkits.keys()
     toolkits = {name: kit for name, kit in read.toolkits.items() if name not in config.toolkits and name in named}
     fresh = {fold: item for fold, item in read.loadouts.items() if fold not in config.loadouts}
     documents = dict.fromkeys(toolkits, read.validated) if read.validated is not None else {}
     agents = config.agents
     if not read.packaged and "agents" not in config.validated.raw:
-        agents = {name: _allowed(agent, toolkits) for name, agent in agents.items()}
+        agents = {name: _with_toolkits(agent, toolkits) for name, agent in agents.items()}
     return replace(
         config,
         toolkits={**config.toolkits, **toolkits},
@@ -157,7 +157,7 @@ def _joined(config: UncheckedConfig, read: _ReadAddition) -> tuple[UncheckedConf
     ), list(fresh.values())
 
 
-def _allowed(agent: Agent, toolkits: Iterable[str]) -> Agent:
+def _with_toolkits(agent: Agent, toolkits: Iterable[str]) -> Agent:
     """Return the agent of a configuration without agents: it may load everything that is given."""
     return replace(agent, allowed_toolkits=(*agent.allowed_toolkits, *toolkits))
 
@@ -186,7 +186,7 @@ def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> Registe
     return replace(spec, **own)
 
 
-def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
+def joined_plugins(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, those that it names, those of named categories.
 
     A registered plugin of a category that an agent's own loadout names joins too, unless nothing provides it yet;

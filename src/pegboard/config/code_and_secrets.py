@@ -43,13 +43,13 @@ def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
             if spec.url is not None:
                 code, handed = _address(spec, raw, secrets=bool(secrets)), secrets
             else:
-                loading = _loading(spec, raw)
+                loading = _loading_variables(spec, raw)
                 code = [*_command(spec, raw), sorted(filter(_PATHS.fullmatch, loading))]
                 handed = [*secrets, *(_text([name, str(value)]) for name, value in sorted(loading.items()))]
             return " ".join(map(digest, [_text(code), *handed])) if code is not None else ""
 
 
-def goes_further(before: str, after: str) -> bool:
+def goes_further_than(before: str, after: str) -> bool:
     """Return whether an edit runs other code, or hands over a variable or secret that was not handed over before."""
     if not after:
         return False
@@ -58,14 +58,14 @@ def goes_further(before: str, after: str) -> bool:
     return code != had or not {*handed} <= {*known}
 
 
-def runs_by(variable: str) -> bool:
+def may_run_code_by(variable: str) -> bool:
     """Return whether a program may run other code by a variable of its environment."""
     return _PLAIN.fullmatch(variable) is None
 
 
-def _loading(spec: ServerSpec, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _loading_variables(spec: ServerSpec, raw: Mapping[str, Any]) -> dict[str, Any]:
     variables = {**spec.env, **cast("Mapping[str, Any]", raw.get("env") or {})}
-    return {name: value for name, value in variables.items() if runs_by(name)}
+    return {name: value for name, value in variables.items() if may_run_code_by(name)}
 
 
 def _command(spec: ServerSpec, raw: Mapping[str, Any]) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import Expanded, PathKey, YamlWord, is_mapping
-from pegboard.config.documents.expansion import as_written, read_variables
+from pegboard.config.documents.expansion import read_variables, references_as_written
 from pegboard.config.location import SQLITE
 from pegboard.config.schema.fetched import may_be_installed_first
 from pegboard.config.schema.sections import (
@@ -97,7 +97,7 @@ class UncheckedConfig:
         )
 
 
-def compiled(
+def compile_file(
     validated: ValidatedDocument[File],
     folder: Path,
     *,
@@ -150,7 +150,9 @@ def compiled(
         tokens=tuple(_tokens(validated)),
         generated=client,
         settings=settings,
-        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys() - settings.keys(),
+        off=(validated.declared_names("servers") | validated.declared_names("plugins"))
+        - written.keys()
+        - settings.keys(),
     )
 
 
@@ -173,7 +175,7 @@ def _agents(
             anticipate=anticipate(AgentSection(), defaults, dialect),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
-            record=recording(UNLESS_STATED, validated.section.record),
+            record=merge_recording(UNLESS_STATED, validated.section.record),
             approval_expires=validated.section.approvals.expires,
             approvals_by=approvals_by(validated.section),
         )
@@ -214,7 +216,7 @@ def _server(
     remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else variables(env_file_of(part.env_file, folder))
-    cwd = folder / _expanded(part.cwd) if part.cwd else None
+    cwd = folder / _expand_home(part.cwd) if part.cwd else None
     fetched = not remote and may_be_installed_first(part.command, part.args)
     return ServerSpec(
         **_settings(name, part, validated, "servers"),
@@ -226,7 +228,7 @@ def _server(
         url=part.url.strip(HTTP_SPACE) if remote and part.url is not None else None,
         headers=Frozen({header: value.strip(HTTP_SPACE) for header, value in part.headers.items()}),
         auth=_login(part.auth) if remote else None,
-        written=_written(validated.raw["servers"][name], given),
+        written=_template_as_written(validated.raw["servers"][name], given),
         transport=transport,
         start=part.start if part.start is not None else INSTALLED_WITHIN if fetched else STARTED_WITHIN,
         fetched=fetched,
@@ -237,10 +239,10 @@ def _server(
     )
 
 
-def _written(raw: Any, given: Mapping[str, str]) -> str:
+def _template_as_written(raw: Any, given: Mapping[str, str]) -> str:
     """Return what of a server decides what runs and what is sent, as it is written, where it refers to variables."""
     said = {key: raw[key] for key in _DECIDING if key in raw} if is_mapping(raw) else {}
-    found = as_written(said)
+    found = references_as_written(said)
     return "" if found is None else json.dumps([found, dict(given)], sort_keys=True, default=str)
 
 
@@ -273,7 +275,7 @@ def _by_reference(
         ByReference(
             part=part,
             key=path[3] if len(path) > 3 else "",
-            pieces=tuple(_placed(piece, base) if isinstance(piece, Reference) else piece for piece in pieces),
+            pieces=tuple(_place_reference(piece, base) if isinstance(piece, Reference) else piece for piece in pieces),
             place=validated.document.place(path),
         )
         for path, pieces in references.items()
@@ -282,18 +284,18 @@ def _by_reference(
     )
 
 
-def _placed(reference: Reference, folder: str) -> Reference:
+def _place_reference(reference: Reference, folder: str) -> Reference:
     """Return a reference whose path or command starts from a folder, or from the home folder where it says so."""
     at_home = reference.scheme == "file" and reference.target.startswith(HOME)
-    return replace(reference, folder=str(_expanded("~")) if at_home else folder)
+    return replace(reference, folder=str(_expand_home("~")) if at_home else folder)
 
 
 def env_file_of(stated: str, folder: Path) -> Path:
     """Return where the environment file of a server lies."""
-    return folder / _expanded(stated)
+    return folder / _expand_home(stated)
 
 
-def _expanded(path: str) -> Path:
+def _expand_home(path: str) -> Path:
     """Return a path with its home folder; as it is where there is none, which `check` says."""
     try:
         return Path(path).expanduser()
@@ -312,8 +314,8 @@ def confinement(name: str, part: ConfineSection | None, folder: Path, own: Path 
     base = folder.absolute()
     of_plugin = own or (user_folders.data_of_plugin(name, base) if user_folders.is_of_user(base) else base)
     return Confinement(
-        write=CONFINE_DEFAULT.write if part.write is None else tuple(str(base / _expanded(p)) for p in part.write),
-        read=tuple(str(base / _expanded(path)) for path in part.read),
+        write=CONFINE_DEFAULT.write if part.write is None else tuple(str(base / _expand_home(p)) for p in part.write),
+        read=tuple(str(base / _expand_home(path)) for path in part.read),
         network=part.network,
         if_possible=part.if_possible,
         scripts=part.scripts,
@@ -344,7 +346,7 @@ def _settings(
         "instance": "all" if isinstance(part, ServerSection) and part.shared else part.instance,
         "timeout": part.timeout,
         "idle": part.idle,
-        "record": recording(EVERYTHING, part.record),
+        "record": merge_recording(EVERYTHING, part.record),
         "place": validated.place(section, name, key=True),
     }
 
@@ -408,7 +410,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
     shared = [m for m in _members(defaults.tools, validated, "defaults", "tools") if split_kind(m.name)[1] not in taken]
-    meta = META_TOOLS - validated.declared("plugins") - validated.declared("servers")
+    meta = META_TOOLS - validated.declared_names("plugins") - validated.declared_names("servers")
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     return Agent(
@@ -440,7 +442,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         approval_expires=validated.section.approvals.expires,
         approvals_by=approvals_by(validated.section),
         remember=defaults.remember if part.remember is None else part.remember,
-        record=recording(UNLESS_STATED, validated.section.record, part.record),
+        record=merge_recording(UNLESS_STATED, validated.section.record, part.record),
         display_name=part.display_name,
         role=part.role,
         model=part.model or "",
@@ -501,7 +503,7 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
 
 
 def _text_as_written(raw: Any) -> str:
-    return as_written(raw) or ""
+    return references_as_written(raw) or ""
 
 
 def hooks_of(validated: ValidatedDocument[File]) -> tuple[Hook, ...]:
@@ -530,7 +532,7 @@ def store_url(stated: str | None, configuration: Path) -> str:
     path = stated.removeprefix(SQLITE)
     if not stated.startswith(SQLITE) or path in ("", ":memory:"):
         return stated
-    return f"{SQLITE}{configuration.absolute().parent / _expanded(path)}"
+    return f"{SQLITE}{configuration.absolute().parent / _expand_home(path)}"
 
 
 def dialect_of(part: AgentSection, defaults: DefaultsSection) -> tuple[DialectName, str]:
@@ -550,7 +552,7 @@ def dialect_of(part: AgentSection, defaults: DefaultsSection) -> tuple[DialectNa
     return "toolkits", "`allowed_toolkits` is set, and `loadout`, `discoverable` and `sub_apps` are not"
 
 
-def recording(start: Recording, *parts: RecordSection | None) -> Recording:
+def merge_recording(start: Recording, *parts: RecordSection | None) -> Recording:
     """Return what is kept of calls (X4): of each key what the last of these sections says that has it."""
     for part in parts:
         if part is not None:

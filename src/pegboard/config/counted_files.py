@@ -18,7 +18,7 @@ from pegboard.config.accepted_files import (
     path_of,
     read_counted,
 )
-from pegboard.config.in_force import unavailable
+from pegboard.config.in_force import make_unavailable
 from pegboard.config.reading import listed_loadouts
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.started_code import NO_FILE, is_interpreter, runner_files, runner_of, value_of
@@ -66,15 +66,18 @@ def counted_files(
     beside = (path for top in configuration.folders for path in listed_loadouts(top))
     found: dict[Path, FileKind] = {path.absolute(): "text" for path in (*configuration.files, *beside)}
     code: list[Path] = []
-    if accepted.covers(folder / "any.py"):
-        code += _of_modules(str(folder), named_modules(configuration))
+    if accepted.covers_file(folder / "any.py"):
+        code += _files_of_modules(str(folder), named_modules(configuration))
     for spec in configuration.specs.values():
         if isinstance(spec, ServerSpec) and spec.command is not None:
             code += [
-                each for _, _, path in _scripts(spec, start=start) if accepted.covers(path) for each in _of_script(path)
+                each
+                for _, _, path in _scripts(spec, start=start)
+                if accepted.covers_file(path)
+                for each in _files_of_script(path)
             ]
     found.update((path, "code") for path in code if not path.is_dir())
-    return {path: kind for path, kind in found.items() if accepted.covers(path)}
+    return {path: kind for path, kind in found.items() if accepted.covers_file(path)}
 
 
 def named_modules(configuration: Configuration) -> list[str]:
@@ -103,7 +106,7 @@ def bind(configuration: Configuration, start: Path | None = None) -> AcceptedFil
         return known
     known = known or new_accepted_files(name)
     wider = replace(known, roots=tuple(dict.fromkeys((*known.roots, *roots))))
-    return known.bound(counted_files(configuration, wider, start), wider.roots)
+    return known.bind_files(counted_files(configuration, wider, start), wider.roots)
 
 
 def release(configuration: Configuration, known: AcceptedFiles) -> bool:
@@ -114,22 +117,22 @@ def release(configuration: Configuration, known: AcceptedFiles) -> bool:
     return True
 
 
-def from_copies(
+def with_accepted_code(
     configuration: Configuration, accepted: AcceptedFiles | None, start: Path | None = None
 ) -> Configuration:
     """Return a configuration that runs the code which was accepted; a plugin whose code was not is unavailable."""
     if accepted is None or not accepted.roots:
         return configuration
-    specs = {name: _from_copies(spec, accepted, start) for name, spec in configuration.specs.items()}
+    specs = {name: _with_accepted_code(spec, accepted, start) for name, spec in configuration.specs.items()}
     return replace(configuration, specs=Frozen(specs))
 
 
-def _from_copies(spec: PluginSpec, accepted: AcceptedFiles, start: Path | None) -> PluginSpec:
-    if isinstance(spec, PythonSpec) and spec.folder is not None and accepted.covers(Path(spec.folder, "any.py")):
+def _with_accepted_code(spec: PluginSpec, accepted: AcceptedFiles, start: Path | None) -> PluginSpec:
+    if isinstance(spec, PythonSpec) and spec.folder is not None and accepted.covers_file(Path(spec.folder, "any.py")):
         place = spec.target.partition(":")[0].partition(".")[0]
         copies = accepted.copied_folder(spec.folder)
         if _has_module(Path(spec.folder), place) and not _has_module(copies, place):
-            return unavailable(spec, WAITS)
+            return make_unavailable(spec, WAITS)
         return replace(spec, folder=str(copies))
     if isinstance(spec, ServerSpec) and spec.command is not None:
         return _server_from_copies(spec, accepted, start)
@@ -145,18 +148,20 @@ def _server_from_copies(spec: ServerSpec, accepted: AcceptedFiles, start: Path |
     for index, option, path in _scripts(spec, accepted, start=start):
         copy = accepted.in_force(path, "code")
         if copy is None:
-            return unavailable(spec, WAITS)
+            return make_unavailable(spec, WAITS)
         if copy != path:
             _link_packages(path, copy, accepted)
             words[index] = f"{option}{copy}"
     command, *args = words
-    return replace(spec, command=command, args=tuple(_outside(spec, command, args, accepted, start)))
+    return replace(spec, command=command, args=tuple(_arguments_outside_project(spec, command, args, accepted, start)))
 
 
-def _outside(spec: ServerSpec, command: str, args: list[str], accepted: AcceptedFiles, start: Path | None) -> list[str]:
+def _arguments_outside_project(
+    spec: ServerSpec, command: str, args: list[str], accepted: AcceptedFiles, start: Path | None
+) -> list[str]:
     """Return the arguments of npx so that it takes neither programs nor settings from a folder that others write."""
     base = spec.cwd or str(start or Path.cwd())
-    if spec.confine is not None or runner_of(command) != "npx" or not accepted.covers(os.path.join(base, "any")):  # noqa: PTH118
+    if spec.confine is not None or runner_of(command) != "npx" or not accepted.covers_file(os.path.join(base, "any")):  # noqa: PTH118
         return args
     if any(each.startswith("--prefix") for each in args) or next(runner_files("npx", base), None) is not None:
         return args
@@ -181,12 +186,12 @@ def _scripts(
         if "\0" in value or not value:
             continue
         named = os.sep in value if index == 0 else is_script(value) or runs
-        if named and (_was_there(path, accepted) or _is_own_script(path)):
+        if named and (_was_accepted(path, accepted) or _is_own_script(path)):
             yield index, word.removesuffix(value), path.absolute()
         behind = word not in NO_FILE and (word.startswith("-") if behind else is_interpreter(word))
 
 
-def _was_there(path: Path, accepted: AcceptedFiles | None) -> bool:
+def _was_accepted(path: Path, accepted: AcceptedFiles | None) -> bool:
     return accepted is not None and accepted.key(path) in accepted.files
 
 
@@ -200,7 +205,7 @@ def _is_own_script(path: Path) -> bool:
     return data is not None and b"\0" not in data[:_BEGINNING]
 
 
-def _of_modules(folder: str, names: Iterable[str]) -> Iterator[Path]:
+def _files_of_modules(folder: str, names: Iterable[str]) -> Iterator[Path]:
     """Yield the files of modules in a folder, and of what these import there; of a package all that is in it."""
     for name in with_imports(folder, names):
         place = Path(folder, name)
@@ -210,16 +215,16 @@ def _of_modules(folder: str, names: Iterable[str]) -> Iterator[Path]:
             yield file
 
 
-def _of_script(path: Path) -> Iterator[Path]:
+def _files_of_script(path: Path) -> Iterator[Path]:
     """Yield a script, and what it imports beside it."""
     yield path
     if path.suffix == ".py":
-        yield from _of_modules(str(path.parent), [path.stem])
+        yield from _files_of_modules(str(path.parent), [path.stem])
     elif path.suffix in _JS:
-        yield from _of_javascript(path)
+        yield from _files_of_javascript(path)
 
 
-def _of_javascript(script: Path) -> Iterator[Path]:
+def _files_of_javascript(script: Path) -> Iterator[Path]:
     waiting, found = [script], dict[Path, None]()
     while waiting and len(found) < _MOST_FILES:
         path = waiting.pop()
@@ -231,7 +236,7 @@ def _of_javascript(script: Path) -> Iterator[Path]:
         except OSError:
             continue
         for name in _IMPORTED.findall(text):
-            waiting += _modules_at(Path(os.path.normpath(path.parent / name)))
+            waiting += _module_files_at(Path(os.path.normpath(path.parent / name)))
     yield from found
     for folder in (script.parent, *script.parent.parents):
         if (manifest := folder / "package.json").is_file():
@@ -239,7 +244,7 @@ def _of_javascript(script: Path) -> Iterator[Path]:
             return
 
 
-def _modules_at(place: Path) -> Sequence[Path]:
+def _module_files_at(place: Path) -> Sequence[Path]:
     """Return the files that a name in an import may be, of which the first is there."""
     tried = (
         place,
@@ -256,7 +261,7 @@ def _link_packages(script: Path, copy: Path, accepted: AcceptedFiles) -> None:
         return
     for folder in (script.parent, *script.parent.parents):
         if (packages := folder / _NODE_MODULES).is_dir():
-            if accepted.covers(packages):
+            if accepted.covers_file(packages):
                 link = accepted.copied_folder(folder) / _NODE_MODULES
                 if not os.path.lexists(link) and copy.is_relative_to(link.parent):
                     link.symlink_to(packages)

@@ -33,11 +33,11 @@ def difference(accepted: AcceptedFiles, change: GrantChange, masker: Masker) -> 
         hidden = Masker(masker.values | secrets)
         found = difflib.unified_diff(before.splitlines(), after.splitlines(), "accepted", "now", n=1, lineterm="")
         lines = (hidden.text(line) for line in found)
-    shown = [_shown(line) for line in islice(lines, _MOST_LINES + 1)]
+    shown = [_printable_line(line) for line in islice(lines, _MOST_LINES + 1)]
     return tuple(shown if len(shown) <= _MOST_LINES else [*shown[:_MOST_LINES], "…"])
 
 
-def _shown(line: str) -> str:
+def _printable_line(line: str) -> str:
     """Return a line with its spaces, and in words what else of it does not print."""
     whole = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in line[:_LONGEST])
     return whole if len(line) <= _LONGEST else f"{whole}…"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, cast
 
-from pegboard.config.code_and_secrets import effect_of, goes_further
+from pegboard.config.code_and_secrets import effect_of, goes_further_than
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
 from pegboard.core.model.agents import Agent
@@ -34,9 +34,11 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
     for agent in configuration.agents.values():
         found.update(_agent(agent, digest))
     for kit in configuration.toolkits.values():
-        found.update(_toolkit(kit, digest) if written(kit.place) else ())
+        found.update(_toolkit(kit, digest) if is_in_configuration(kit.place) else ())
     for name, loadout in configuration.loadouts.items():
-        found.update(_loadout(name, loadout) if written(loadout.place) and BUILT_IN.get(name) is not loadout else ())
+        found.update(
+            _loadout(name, loadout) if is_in_configuration(loadout.place) and BUILT_IN.get(name) is not loadout else ()
+        )
     for name, members in configuration.sub_apps.items():
         found.update(_members(("sub_apps", name, "tool_names"), members, digest))
     for spec in configuration.specs.values():
@@ -52,7 +54,7 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
     return found
 
 
-def waits(change: GrantChange, before: Grants, after: Grants) -> bool:
+def is_waiting(change: GrantChange, before: Grants, after: Grants) -> bool:
     """Return whether a change waits for a person, by the stricter of ``reload:`` before and after it.
 
     Under ``ask`` what widens waits, under ``live`` what would run code, hand over a secret that it did not before,
@@ -72,7 +74,7 @@ def _runs_or_sends(change: GrantChange) -> bool:
         return False
     match change.key:
         case ("plugins", _):
-            return goes_further(_effect(change.before), _effect(change.after))
+            return goes_further_than(_effect(change.before), _effect(change.after))
         case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", *_):
             return True
         case ("tokens", _, *_):  # who has it accepts what would run
@@ -113,7 +115,7 @@ def _loadout(name: str, loadout: Loadout) -> Iterator[_GrantRow]:
         yield (*key, "extends"), Grant(value=loadout.parent)
 
 
-def written(place: Place | None) -> bool:
+def is_in_configuration(place: Place | None) -> bool:
     """Return whether something stands in the configuration: else code or a package gives it."""
     if place is None or place.file == "code":
         return False
@@ -145,11 +147,11 @@ def _names(key: GrantKey, names: Iterable[str], *, denies: bool = False) -> Iter
 
 
 def _members(key: GrantKey, members: Iterable[Member], digest: Digest) -> Iterator[_GrantRow]:
-    for label, member in labelled(members):
+    for label, member in label_members(members):
         yield (*key, *label), Grant(value=member_value(member, digest))
 
 
-def labelled(members: Iterable[Member]) -> Iterator[tuple[GrantKey, Member]]:
+def label_members(members: Iterable[Member]) -> Iterator[tuple[GrantKey, Member]]:
     """Yield the entries of a list of tools with what tells them apart: one may stand there twice, and each counts."""
     seen: Counter[str] = Counter()
     for member in members:
@@ -195,9 +197,9 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_GrantRow]:
     if spec.instance is not None:
         yield (*key, "instance"), Grant(value=spec.instance)
     if isinstance(spec, ServerSpec):
-        yield from _believed(key, spec)
+        yield from _rows_of_believed_claims(key, spec)
     if spec.confine is not None:
-        yield (*key, "confine"), Grant(value=_confined(spec.confine), denies=True)
+        yield (*key, "confine"), Grant(value=_confinement_json(spec.confine), denies=True)
     if not spec.default_on:
         yield (*key, "default_on"), Grant(value=False, denies=True)
     if spec.shared_only:
@@ -211,7 +213,7 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_GrantRow]:
         yield (*key, "when", tool), Grant(value=predicate, denies=True)
 
 
-def _believed(key: GrantKey, server: ServerSpec) -> Iterator[_GrantRow]:
+def _rows_of_believed_claims(key: GrantKey, server: ServerSpec) -> Iterator[_GrantRow]:
     """Yield what a server is believed of what it says."""
     if server.trust_annotations:
         yield (*key, "trust"), Grant(value="annotations")
@@ -219,7 +221,7 @@ def _believed(key: GrantKey, server: ServerSpec) -> Iterator[_GrantRow]:
         yield (*key, "pins"), Grant(value=server.pins, denies=server.pins == "ask")
 
 
-def _confined(to: Confinement) -> dict[str, Any]:
+def _confinement_json(to: Confinement) -> dict[str, Any]:
     """Return what a plugin is confined to as plain JSON, and nothing of what is not said."""
     value: dict[str, Any] = {"folder": to.folder, "write": sorted(set(to.write))}
     if to.read:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from pegboard.config.grants import EVERY, Digest, confinement_of, labelled, labelled_hooks
+from pegboard.config.grants import EVERY, Digest, confinement_of, label_members, labelled_hooks
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import Grant, GrantChange, GrantKey
 from pegboard.core.model.agents import Agent
@@ -24,7 +24,7 @@ WAITS = "its settings were changed, and wait for a person."
 """Why a plugin of which other code would run is not available."""
 
 
-class _Waiting:
+class _WaitingChanges:
     """The changes that wait, by where they stand."""
 
     def __init__(self, waiting: Iterable[GrantChange]) -> None:
@@ -39,20 +39,20 @@ class _Waiting:
 
     def names(self, key: GrantKey, items: Iterable[str]) -> tuple[str, ...]:
         """Return the names of a list whose entries do not wait, and those whose going waits."""
-        gone = (at[-1] for at, was in self._gone(key) if len(at) == len(key) + 1 and not was.denies)
+        gone = (at[-1] for at, was in self._removed_below(key) if len(at) == len(key) + 1 and not was.denies)
         return (*self.without(key, items, str), *gone)
 
     def without_place(self, section: str, known: Container[str]) -> tuple[str, ...]:
         """Return the names in a section of which something waits to go, and that are not there any more."""
-        return tuple(dict.fromkeys(at[1] for at, _ in self._gone((section,)) if at[1] not in known))
+        return tuple(dict.fromkeys(at[1] for at, _ in self._removed_below((section,)) if at[1] not in known))
 
     def members(self, key: GrantKey, members: Iterable[Member]) -> tuple[Member, ...]:
         """Return the entries of a list of tools that do not wait, and as they were those that widened or wait to go."""
-        found = (self._member((*key, *label), member) for label, member in labelled(members))
-        gone = (_member_of(at[len(key)], was.value) for at, was in self._gone(key))
+        found = (self._member((*key, *label), member) for label, member in label_members(members))
+        gone = (_member_of(at[len(key)], was.value) for at, was in self._removed_below(key))
         return (*(member for member in found if member is not None), *gone)
 
-    def _gone(self, key: GrantKey) -> Iterator[tuple[GrantKey, Grant]]:
+    def _removed_below(self, key: GrantKey) -> Iterator[tuple[GrantKey, Grant]]:
         """Yield what is not there any more below a place, and waits to go."""
         for at, change in self._by_key.items():
             if at[: len(key)] == key and len(at) > len(key) and change.after is None and change.before is not None:
@@ -67,7 +67,7 @@ class _Waiting:
         was = _member_of(member.name, change.before.value)
         return replace(member, include=was.include, exclude=was.exclude)
 
-    def lost(self, *key: str) -> dict[GrantKey, Any]:
+    def lost_denials(self, *key: str) -> dict[GrantKey, Any]:
         """Return what was denied below a place and is to be denied on, by the rest of its keys."""
         return {
             change.key[len(key) :]: change.before.value
@@ -79,19 +79,19 @@ class _Waiting:
         """Return whether an entry that waits is new."""
         return key in self and self._by_key[key].before is None
 
-    def before(self, *key: str) -> Any:
+    def value_before(self, *key: str) -> Any:
         """Return what an entry said that was changed; None where there was none."""
         change = self._by_key.get(key)
         return change.before.value if change is not None and change.before is not None else None
 
     def values_before(self, key: GrantKey, **fields: str) -> dict[str, Any]:
         """Return what was said, by field, of those of these entries that were changed."""
-        return {field: self.before(*key, entry) for field, entry in fields.items() if (*key, entry) in self}
+        return {field: self.value_before(*key, entry) for field, entry in fields.items() if (*key, entry) in self}
 
 
-def in_force(edited: Configuration, waiting: Iterable[GrantChange], digest: Digest) -> Configuration:
+def apply_waiting(edited: Configuration, waiting: Iterable[GrantChange], digest: Digest) -> Configuration:
     """Return a configuration without what waits: entries that are new do not count, denials that are gone do."""
-    found = _Waiting(waiting)
+    found = _WaitingChanges(waiting)
     kits = {**edited.toolkits, **{n: Toolkit(name=n) for n in found.without_place("toolkits", edited.toolkits)}}
     loadouts = {**edited.loadouts, **{n: Loadout(name=n) for n in found.without_place("loadouts", edited.loadouts)}}
     toolkits = {n: _toolkit(kit, found) for n, kit in kits.items() if not found.adds("toolkits", n)}
@@ -114,14 +114,14 @@ def in_force(edited: Configuration, waiting: Iterable[GrantChange], digest: Dige
         ),
         tokens=_tokens(edited.tokens, found),
         notify=tuple(_notify(edited.notify, found, digest)),
-        reload=found.before("reload") or "live" if ("reload",) in found else edited.reload,
+        reload=found.value_before("reload") or "live" if ("reload",) in found else edited.reload,
     )
 
 
-def _notify(hooks: Iterable[Hook], waiting: _Waiting, digest: Digest) -> Iterator[Hook]:
+def _notify(hooks: Iterable[Hook], waiting: _WaitingChanges, digest: Digest) -> Iterator[Hook]:
     for key, hook in labelled_hooks(hooks, digest):
         if not waiting.adds(*key):
-            was: Mapping[str, Any] = waiting.before(*key) or {}
+            was: Mapping[str, Any] = waiting.value_before(*key) or {}
             settings: dict[str, Any] = {**was, "events": tuple(was["events"])} if was else {}
             yield replace(hook, **settings)
 
@@ -142,11 +142,11 @@ def _member_of(name: str, value: Mapping[str, Any]) -> Member:
     )
 
 
-def _agent(agent: Agent, waiting: _Waiting, toolkits: Container[str]) -> Agent:
+def _agent(agent: Agent, waiting: _WaitingChanges, toolkits: Container[str]) -> Agent:
     key = ("agents", agent.name)
     allowed = tuple(n for n in waiting.names((*key, "allowed_toolkits"), agent.allowed_toolkits) if n in toolkits)
     switches = {name: on for name, on in agent.switches.items() if (*key, "permissions", name) not in waiting}
-    switches |= {rest[0]: False for rest in waiting.lost(*key, "permissions")}
+    switches |= {rest[0]: False for rest in waiting.lost_denials(*key, "permissions")}
     return replace(
         agent,
         static=waiting.members((*key, "tools"), agent.static),
@@ -165,7 +165,7 @@ def _agent(agent: Agent, waiting: _Waiting, toolkits: Container[str]) -> Agent:
     )
 
 
-def _toolkit(kit: Toolkit, waiting: _Waiting) -> Toolkit:
+def _toolkit(kit: Toolkit, waiting: _WaitingChanges) -> Toolkit:
     key = ("toolkits", kit.name)
     kit = replace(kit, members=waiting.members((*key, "tools"), kit.members))
     if (*key, "hooks") not in waiting:
@@ -173,10 +173,10 @@ def _toolkit(kit: Toolkit, waiting: _Waiting) -> Toolkit:
     return replace(kit, policy_hook="", focus=tuple(rule for rule in kit.focus if "python" not in rule))
 
 
-def _loadout(name: str, loadout: Loadout, waiting: _Waiting) -> Loadout:
+def _loadout(name: str, loadout: Loadout, waiting: _WaitingChanges) -> Loadout:
     key = ("loadouts", name)
-    disabled = (*loadout.disabled, *(rest[0] for rest in waiting.lost(*key, "disabled")))
-    parent = waiting.before(*key, "extends") if (*key, "extends") in waiting else loadout.parent
+    disabled = (*loadout.disabled, *(rest[0] for rest in waiting.lost_denials(*key, "disabled")))
+    parent = waiting.value_before(*key, "extends") if (*key, "extends") in waiting else loadout.parent
     if (*key, "shadows") in waiting:
         return Loadout(name=loadout.name, parent=parent, disabled=disabled)
     return replace(
@@ -189,16 +189,16 @@ def _loadout(name: str, loadout: Loadout, waiting: _Waiting) -> Loadout:
     )
 
 
-def _spec(spec: PluginSpec, waiting: _Waiting) -> PluginSpec:
+def _spec(spec: PluginSpec, waiting: _WaitingChanges) -> PluginSpec:
     key = ("plugins", spec.name)
     guards = {tool: dict(rules) for tool, rules in spec.guards.items()}
-    for (tool, argument), rule in waiting.lost(*key, "guards").items():
+    for (tool, argument), rule in waiting.lost_denials(*key, "guards").items():
         guards.setdefault(tool, {})[argument] = rule
-    approve = {**spec.approve, **{rest[0]: _rule(rule) for rest, rule in waiting.lost(*key, "approve").items()}}
+    approve = {**spec.approve, **{rest[0]: _rule(rule) for rest, rule in waiting.lost_denials(*key, "approve").items()}}
     when = {tool: predicate for tool, predicate in spec.when.items() if (*key, "when", tool) not in waiting}
-    when |= {rest[0]: predicate for rest, predicate in waiting.lost(*key, "when").items()}
+    when |= {rest[0]: predicate for rest, predicate in waiting.lost_denials(*key, "when").items()}
     if (*key, "category") in waiting:
-        spec = replace(spec, category=waiting.before(*key, "category") or category_of(spec.name))
+        spec = replace(spec, category=waiting.value_before(*key, "category") or category_of(spec.name))
     spec = replace(
         spec,
         guards=Frozen(guards),
@@ -208,13 +208,13 @@ def _spec(spec: PluginSpec, waiting: _Waiting) -> PluginSpec:
         shared_only=spec.shared_only or (*key, "shared_only") in waiting,
         **waiting.values_before(key, instance="instance", prefix="prefix"),
     )
-    if (was := waiting.before(*key, "confine")) is not None:
+    if (was := waiting.value_before(*key, "confine")) is not None:
         spec = replace(spec, confine=confinement_of(was))
     if isinstance(spec, ServerSpec):
         spec = replace(spec, trust_annotations=spec.trust_annotations and (*key, "trust") not in waiting)
         if (*key, "pins") in waiting:
-            spec = replace(spec, pins=waiting.before(*key, "pins") or "additions")
-    return unavailable(spec) if key in waiting else spec
+            spec = replace(spec, pins=waiting.value_before(*key, "pins") or "additions")
+    return make_unavailable(spec) if key in waiting else spec
 
 
 def _rule(rule: Any) -> Any:
@@ -223,7 +223,7 @@ def _rule(rule: Any) -> Any:
     return Frozen({name: _rule(value) for name, value in cast("dict[str, Any]", rule).items()})
 
 
-def unavailable(spec: PluginSpec, why: str = WAITS) -> Any:
+def make_unavailable(spec: PluginSpec, why: str = WAITS) -> Any:
     """Return a plugin that runs nothing before a person has seen what it would run now."""
     match spec:
         case ServerSpec():
@@ -237,7 +237,7 @@ def unavailable(spec: PluginSpec, why: str = WAITS) -> Any:
             return replace(spec, loader=f"{NAME_ONLY}{why}", by_category=False)
 
 
-def _tokens(tokens: Iterable[Token], waiting: _Waiting) -> tuple[Token, ...]:
+def _tokens(tokens: Iterable[Token], waiting: _WaitingChanges) -> tuple[Token, ...]:
     kept: list[Token] = []
     for token in tokens:
         key = ("tokens", token.principal)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.additions import Addition, joined, with_additions, with_settings
+from pegboard.config.additions import GivenParts, joined_plugins, with_additions, with_settings
 from pegboard.config.check.agent_checks import check_agent, check_models, check_reach
 from pegboard.config.check.isolation_checks import check_confined, check_globals
 from pegboard.config.check.loadout_checks import check_loadouts
@@ -19,13 +19,13 @@ from pegboard.config.check.text_checks import check_texts
 from pegboard.config.check.toolkit_checks import check_toolkits
 from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
 from pegboard.config.documents.document import UnreadableError, display_path, is_mapping
-from pegboard.config.documents.expansion import as_written
+from pegboard.config.documents.expansion import references_as_written
 from pegboard.config.problem_codes import error
-from pegboard.config.reading import Reading, UnusableServer
+from pegboard.config.reading import ConfigurationReading, UnusableServer
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.addresses import STORE_GRACE, store_secrets
 from pegboard.core.model.loadouts import BUILT_IN
-from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.masking import MASK, Masker, mask_overrides
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.references import refers
 from pegboard.core.model.selectors import Member
@@ -43,7 +43,7 @@ def load(
     registered: Mapping[str, RegisteredSpec],
     env: Mapping[str, str] | None = None,
     tools: Mapping[str, Collection[str]] = _NO_TOOLS,
-    additions: Sequence[Addition] = (),
+    additions: Sequence[GivenParts] = (),
 ) -> Configuration:
     """Return a configuration; raises ``ConfigError`` with all of its problems if it has an error.
 
@@ -73,7 +73,7 @@ def inspect(
     misfits: Sequence[Misfit] = (),
     text: str | None = None,
     value: Mapping[str, Any] | None = None,
-    additions: Sequence[Addition] = (),
+    additions: Sequence[GivenParts] = (),
     as_written: bool = False,
 ) -> tuple[Configuration | None, list[Problem]]:
     """Return a configuration, or None if it has an error, and every problem by its place.
@@ -83,12 +83,14 @@ def inspect(
     are toolkits and loadouts from elsewhere, those that count first first (T11). ``as_written``: of what something
     confined may write counts what is there, not what was accepted (A7).
     """
-    reading = Reading(path=path, env=os.environ if env is None else env, text=text, value=value, as_written=as_written)
+    reading = ConfigurationReading(
+        path=path, env=os.environ if env is None else env, text=text, value=value, as_written=as_written
+    )
     while True:
-        configuration, problems, unusable = _inspected(reading, registered, tools, misfits, additions)
+        configuration, problems, unusable = _inspect_reading(reading, registered, tools, misfits, additions)
         if configuration is not None or not unusable:
             return configuration, problems
-        reading = reading.without(unusable)
+        reading = reading.without_unusable(unusable)
 
 
 _WRITTEN_WRONGLY: Final = frozenset({"bad_reference", "misplaced_reference"})
@@ -106,7 +108,11 @@ def _unusable_servers(problems: Sequence[Problem], config: UncheckedConfig) -> d
     for name, entry in servers.items() if is_mapping(servers) else ():
         own = [validated.place("servers", name).path]
         if not config.generated:
-            filled = [key for key, value in entry.items() if as_written(value) is not None] if is_mapping(entry) else ()
+            filled = (
+                [key for key, value in entry.items() if references_as_written(value) is not None]
+                if is_mapping(entry)
+                else ()
+            )
             own = [validated.place("servers", name, key).path for key in filled]
         for position, problem in enumerate(problems):
             if not config.generated and problem.code in _WRITTEN_WRONGLY:
@@ -117,21 +123,21 @@ def _unusable_servers(problems: Sequence[Problem], config: UncheckedConfig) -> d
     return found
 
 
-def _inspected(
-    reading: Reading,
+def _inspect_reading(
+    reading: ConfigurationReading,
     registered: Mapping[str, RegisteredSpec],
     tools: Mapping[str, Collection[str]],
     misfits: Sequence[Misfit],
-    additions: Sequence[Addition],
+    additions: Sequence[GivenParts],
 ) -> tuple[Configuration | None, list[Problem], dict[str, UnusableServer]]:
     """Return what ``inspect`` does, and the servers with an error that costs no others."""
     try:
-        config, written = reading.unchecked()
+        config, written = reading.unchecked_config()
     except UnreadableError as error:
         return None, [error.problem], {}
     config, written, wrong = with_additions(config, written, additions)
     registered = with_settings(config, registered)
-    specs = joined(config, registered)
+    specs = joined_plugins(config, registered)
     names = MemberNames(config, registered, tools, joined=specs.keys())
     secrets = frozenset(reading.secrets | _literal_secrets(config, reading.secrets))
     masker = Masker(secrets)
@@ -154,7 +160,7 @@ def _inspected(
     found = [problem for position, problem in enumerate(found) if position not in known]
     if not any(p.severity == "error" for p in found):
         found += [*check_confined(config, specs), *check_globals(config, specs)]
-    problems = sorted(dict.fromkeys(_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
+    problems = sorted(dict.fromkeys(_mask_problem(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems, unusable
     return _configuration(config, reading, specs, secrets, problems), problems, unusable
@@ -162,7 +168,7 @@ def _inspected(
 
 def _configuration(
     config: UncheckedConfig,
-    reading: Reading,
+    reading: ConfigurationReading,
     specs: Mapping[str, PluginSpec],
     secrets: frozenset[str],
     problems: Sequence[Problem],
@@ -196,14 +202,14 @@ def _order(item: Problem, main: str) -> tuple[bool, str, int, int]:
     return place.file != main, place.file, place.line or 0, place.column or 0
 
 
-def _masked(item: Problem, masker: Masker) -> Problem:
+def _mask_problem(item: Problem, masker: Masker) -> Problem:
     """Return a problem that can be printed anywhere and gives nothing away (X5)."""
 
-    def safe(text: str) -> str:
+    def mask_and_escape(text: str) -> str:
         return masker.text(text).encode(errors="backslashreplace").decode()
 
-    place = replace(item.place, path=safe(item.place.path)) if item.place else None
-    return replace(item, message=safe(item.message), hint=safe(item.hint), place=place)
+    place = replace(item.place, path=mask_and_escape(item.place.path)) if item.place else None
+    return replace(item, message=mask_and_escape(item.message), hint=mask_and_escape(item.hint), place=place)
 
 
 def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
@@ -215,7 +221,7 @@ def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[st
     for spec in config.written.values():
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():
-                named = masked({key: value}, Masker(), frozenset())[key] == MASK
+                named = mask_overrides({key: value}, Masker(), frozenset())[key] == MASK
                 if named and not refers(value) and not any(secret in value for secret in known):
                     found.update((value, value.rpartition(" ")[2]))
     return {value for value in found if value.strip()}
@@ -245,7 +251,7 @@ def _defaults(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
 def check_tokens(config: UncheckedConfig) -> Iterator[Problem]:
     """Yield tokens that let in nobody, anybody or the wrong one."""
     validated = config.validated
-    declared = validated.declared("agents") | config.agents.keys()
+    declared = validated.declared_names("agents") | config.agents.keys()
     owners: dict[str, str] = {}
     for token in config.tokens:
         if not token.value.strip():

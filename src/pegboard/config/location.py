@@ -63,7 +63,7 @@ class Machine:
         return user_folders.configuration(self.env)
 
     @property
-    def _goose(self) -> Path:
+    def _goose_folder(self) -> Path:
         windows = self.applications / "Block" / "goose" / "config"
         return windows if self.system == "win32" else self.settings / "goose"
 
@@ -75,7 +75,7 @@ class Machine:
             "{codex}/": Path(self.env.get("CODEX_HOME") or self.home / ".codex"),
             "{copilot}/": Path(self.env.get("COPILOT_HOME") or self.home / ".copilot"),
             "{opencode}/": self.settings / "opencode",
-            "{goose}/": self._goose,
+            "{goose}/": self._goose_folder,
             "{zed}/": self.applications / "Zed" if self.system == "win32" else self.settings / "zed",
         }
         start = next(start for start in starts if pattern.startswith(start))

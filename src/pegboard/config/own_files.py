@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from pegboard.config.accepted_files import accepted_files, path_of
-from pegboard.config.counted_files import bind, from_copies, named_modules
+from pegboard.config.counted_files import bind, named_modules, with_accepted_code
 from pegboard.config.location import NAME, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.started_code import started_code
@@ -23,11 +23,11 @@ from pegboard.core.access.named_paths import (
     SECRET,
     OwnKind,
     OwnPaths,
-    folded,
+    fold_path,
+    is_moving_tool,
     is_script,
     named_texts,
     path_forms,
-    sweeps,
 )
 from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import ServerSpec
@@ -78,13 +78,13 @@ class ConfiguredFiles:
         files: dict[str, OwnKind] = {}
         folders: dict[str, OwnKind] = {}
         existing: set[str] = set()
-        spellings = _Spellings()
+        spellings = _PathSpellings()
         for paths, found in ((self._files(), files), (self._folders(), folders)):
             for path, kind in paths:
-                for spelling in (os.path.abspath(path), *spellings.of(str(path.absolute()))):  # noqa: PTH100
-                    found.setdefault(folded(spelling), kind)
+                for spelling in (os.path.abspath(path), *spellings.spellings_of(str(path.absolute()))):  # noqa: PTH100
+                    found.setdefault(fold_path(spelling), kind)
                     if os.path.isdir(spelling):  # noqa: PTH112
-                        existing.add(folded(spelling))
+                        existing.add(fold_path(spelling))
         absent = {path for path, kind in folders.items() if kind == "code" and path not in existing}
         return OwnPaths(
             files=files,
@@ -104,18 +104,18 @@ class ConfiguredFiles:
         yield configuration.path, "configuration"
         specs = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         kept = (one for spec in specs for one in references_in(spec.references) if one.scheme == "file")
-        yield from _each("env file", (one.path for one in kept))
-        yield from _each("configuration", (top / NAME for top in tops))
+        yield from _with_kind("env file", (one.path for one in kept))
+        yield from _with_kind("configuration", (top / NAME for top in tops))
         for store in self.stores:
             names = (f"{name}{end}" for name in (store.name, f"{store.stem}-agno.db") for end in _BESIDE_A_STORE)
-            yield from _each("store", (store.with_name(name) for name in names))
+            yield from _with_kind("store", (store.with_name(name) for name in names))
         for top in tops:
-            yield from _each("client", (spot.path for spot in every_spot(Machine(folder=top, env=self.env))))
-        yield from _each("code", self._scripts())
-        yield from _each("code", (path.with_suffix(".py") for path in self._modules))
+            yield from _with_kind("client", (spot.path for spot in every_spot(Machine(folder=top, env=self.env))))
+        yield from _with_kind("code", self._scripts())
+        yield from _with_kind("code", (path.with_suffix(".py") for path in self._modules))
 
     def _folders(self) -> Iterator[_Own]:
-        yield from _each("loadout", self.configuration.folders)
+        yield from _with_kind("loadout", self.configuration.folders)
         yield user_folders.configuration(self.env), "settings"
         yield user_folders.cache(), "cache"
         yield user_folders.state(), "state"
@@ -123,9 +123,9 @@ class ConfiguredFiles:
         accepted = accepted_files(path_of(self.configuration))
         if accepted is not None:
             yield accepted.folder / "code", "code"
-        yield from _each("code", self._modules)
+        yield from _with_kind("code", self._modules)
         if self._modules:
-            yield from _each("code", {path.parent / "__pycache__" for path in self._modules})
+            yield from _with_kind("code", {path.parent / "__pycache__" for path in self._modules})
 
     def _scripts(self) -> Iterator[Path]:
         """Yield what servers run of files: a program that is named by its path, scripts among the arguments."""
@@ -146,7 +146,7 @@ class ConfiguredFiles:
         accepted cannot be kept.
         """
         configuration = self.configuration
-        run = from_copies(configuration, bind(configuration))
+        run = with_accepted_code(configuration, bind(configuration))
         started = started_code(
             run.specs.values(),
             named_modules(configuration),
@@ -179,27 +179,27 @@ class ConfiguredFiles:
 
         ``folders`` are where a relative path may start. A tool that only reads is kept from the secret ones alone.
         """
-        counted, spellings = SECRET if reading else None, _Spellings()
+        counted, spellings = SECRET if reading else None, _PathSpellings()
         texts = [(name, form) for name, text in named_texts(arguments) for form in path_forms(text)]
-        bases, made = tuple(dict.fromkeys(folders)), sweeps(tool)
+        bases, made = tuple(dict.fromkeys(folders)), is_moving_tool(tool)
         found: list[tuple[str, str]] = []  # folders that the arguments name
         for argument, form in texts:
             for base in bases:
-                path = _joined(base, form)
+                path = _join_path(base, form)
                 kind = self._kind(path, spellings, made=made)
                 if kind is not None and (counted is None or kind in counted):
                     return OwnFileArgument(argument, kind)
                 if os.path.isdir(path):  # noqa: PTH112
                     found.append((argument, os.path.realpath(path)))
         if made:
-            swept = self._swept(texts, found, bases, counted)
+            swept = self._swept_argument(texts, found, bases, counted)
             if swept is not None:
                 return swept
-        return self._inside(texts, dict(found[:_MOST_FOLDERS]), counted, spellings)
+        return self._argument_inside(texts, dict(found[:_MOST_FOLDERS]), counted, spellings)
 
-    def _kind(self, path: str, spellings: _Spellings, *, made: bool = False) -> OwnKind | None:
+    def _kind(self, path: str, spellings: _PathSpellings, *, made: bool = False) -> OwnKind | None:
         """Return what a path is for: as it is written, as it resolves, and as another name of one file."""
-        for spelling in spellings.of(path):
+        for spelling in spellings.spellings_of(path):
             kind = self.paths.kind(spelling, made=made)
             if kind is not None:
                 return kind
@@ -209,9 +209,9 @@ class ConfiguredFiles:
             return None
         if status.st_nlink < 2 or os.path.isdir(path):  # noqa: PTH112
             return None
-        return next((kind for own, kind in self._linked() if own == (status.st_dev, status.st_ino)), None)
+        return next((kind for own, kind in self._own_files_with_links() if own == (status.st_dev, status.st_ino)), None)
 
-    def _linked(self) -> Iterator[tuple[tuple[int, int], OwnKind]]:
+    def _own_files_with_links(self) -> Iterator[tuple[tuple[int, int], OwnKind]]:
         """Yield which files of Pegboard's own have several names, by what tells one file from another."""
         for path, kind in self._files():
             try:
@@ -221,7 +221,7 @@ class ConfiguredFiles:
             if status.st_nlink > 1:
                 yield (status.st_dev, status.st_ino), kind
 
-    def _swept(
+    def _swept_argument(
         self,
         texts: Sequence[tuple[str, str]],
         folders: Sequence[tuple[str, str]],
@@ -230,34 +230,34 @@ class ConfiguredFiles:
     ) -> OwnFileArgument | None:
         """Return which argument takes a file of Pegboard's own with it: a folder above it, or a pattern."""
         for argument, folder in folders:
-            for _, kind in self.paths.below(folder):
+            for _, kind in self.paths.own_files_below(folder):
                 if counted is None or kind in counted:
                     return OwnFileArgument(argument, kind)
         for argument, form in texts:
             if not _GLOB.isdisjoint(form):
                 for base in bases:
-                    pattern = folded(os.path.normpath(_joined(os.path.realpath(base), form)))
+                    pattern = fold_path(os.path.normpath(_join_path(os.path.realpath(base), form)))
                     for path, kind in (*self.paths.files.items(), *self.paths.folders.items()):
                         if fnmatch.fnmatchcase(path, pattern) and (counted is None or kind in counted):
                             return OwnFileArgument(argument, kind)
         return None
 
-    def _inside(
+    def _argument_inside(
         self,
         texts: Sequence[tuple[str, str]],
         folders: Mapping[str, str],
         counted: frozenset[OwnKind] | None,
-        spellings: _Spellings,
+        spellings: _PathSpellings,
     ) -> OwnFileArgument | None:
         """Return which argument names a file of Pegboard's own together with a folder that another one names."""
         for given, folder in folders.items():
-            below = tuple(self.paths.below(folder))
+            below = tuple(self.paths.own_files_below(folder))
             if not below:
                 continue
             for argument, form in texts:
                 if argument == given:
                     continue
-                for joined in (_joined(folder, form), _joined(folder, PurePath(form).name)):
+                for joined in (_join_path(folder, form), _join_path(folder, PurePath(form).name)):
                     kind = self._kind(joined, spellings, made=True) if joined != folder else None
                     if kind is not None and (counted is None or kind in counted):
                         return OwnFileArgument(argument, kind)
@@ -269,12 +269,12 @@ class ConfiguredFiles:
         return None
 
 
-def _each(kind: OwnKind, paths: Iterable[Path]) -> Iterator[_Own]:
+def _with_kind(kind: OwnKind, paths: Iterable[Path]) -> Iterator[_Own]:
     for path in paths:
         yield path, kind
 
 
-def _joined(base: str, form: str) -> str:
+def _join_path(base: str, form: str) -> str:
     """Return the path that a text is, seen from a folder."""
     path = os.path.expanduser(form) if form.startswith("~") else form  # noqa: PTH111
     if "$" in path or "%" in path:
@@ -282,23 +282,23 @@ def _joined(base: str, form: str) -> str:
     return os.path.join(base, path)  # noqa: PTH118
 
 
-class _Spellings:
+class _PathSpellings:
     """The absolute paths that a path may come to; the folders of one call are resolved once."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
 
-    def of(self, path: str) -> tuple[str, ...]:
+    def spellings_of(self, path: str) -> tuple[str, ...]:
         """Return a path with its links followed, the link itself, and what it is without dots."""
         try:
-            found = [*self._resolved(path)]
+            found = [*self._resolve_path(path)]
             if ".." in path:
-                found += self._resolved(os.path.abspath(path))  # noqa: PTH100
+                found += self._resolve_path(os.path.abspath(path))  # noqa: PTH100
         except (OSError, ValueError):
             return ()
         return tuple(dict.fromkeys(found))
 
-    def _resolved(self, path: str) -> Iterator[str]:
+    def _resolve_path(self, path: str) -> Iterator[str]:
         head, tail = os.path.split(path.rstrip("/") or path)
         if tail in ("", ".", ".."):
             yield os.path.realpath(path)

@@ -96,6 +96,6 @@ def error(code: ProblemCode, message: str, place: Place | None, hint: str = "") 
     return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def warning(code: ProblemCode, message: str, place: Place | None, hint: str = "") -> Problem:
+def warning_problem(code: ProblemCode, message: str, place: Place | None, hint: str = "") -> Problem:
     """Return a problem with which a file can be used."""
     return Problem(severity="warning", code=code, message=message, hint=hint, place=place)

@@ -14,7 +14,7 @@ import yaml
 from pegboard.config.clients.generated import client_text, read_client
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import display_path, is_list, is_mapping, read_text
-from pegboard.config.documents.value_edits import not_rewritable, with_items, with_member
+from pegboard.config.documents.value_edits import not_rewritable_error, with_items, with_member
 from pegboard.config.inspection import inspect
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.configuration import Configuration
@@ -54,7 +54,7 @@ class ProposedConfiguration:
     def with_proposal(self, proposal: Proposal, agent: Agent, judge: Judge) -> ProposedConfiguration | str:
         """Return it with a proposal in it, or why that cannot be (T1 to T3, P5)."""
         try:
-            text = _written(self.text, self.file, proposal, agent)
+            text = _insert_proposal(self.text, self.file, proposal, agent)
         except ConfigError as error:
             return error.message
         configuration, problems = inspect(self.path, registered=self.registered, tools=self.tools, text=text)
@@ -73,7 +73,7 @@ class ProposedConfiguration:
             return ""
         shown = ""
         for context in (3, 2, 1, 0):
-            shown = _unified(self.before, self.text, self.file, context)
+            shown = _unified_diff(self.before, self.text, self.file, context)
             if masker.text(shown) == shown:
                 break
         return shown
@@ -83,7 +83,7 @@ class ProposedConfiguration:
         if self.packaged:
             return self.text
         value = yaml_text.compose(self.text, self.file).value
-        kept = {name: _plain(value[name]) for name in ("toolkits", "agents") if value.get(name)}
+        kept = {name: _plain_yaml(value[name]) for name in ("toolkits", "agents") if value.get(name)}
         return yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 
@@ -105,7 +105,7 @@ def configuration_of(
     elif is_client_file(path):
         here, text = path.with_name(NEW), client_text(read_client(path), path.name)
     else:
-        here, text, there = path, _read(path), True
+        here, text, there = path, _read_text(path), True
     problems = inspect(here, registered=registered, tools=tools, text=text)[1]
     return ProposedConfiguration(
         path=here,
@@ -126,21 +126,21 @@ def is_client_file(path: Path) -> bool:
         ConfigError: it is one of our own in JSON, which is not changed here.
     """
     as_json, file = path.suffix.lower() in (".json", ".jsonc"), display_path(path)
-    text = _read(path)
+    text = _read_text(path)
     document = json_text.compose(text, file) if as_json else yaml_text.compose(text, file)
     root = mcp_json.servers_root(document.value, json_file=as_json)
     if as_json and not root:
-        raise not_rewritable(file)
+        raise not_rewritable_error(file)
     return bool(root)
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with path.open(encoding="utf-8-sig", newline="") as stream:
         text = stream.read()
     return text or read_text(path, file=display_path(path))
 
 
-def _written(text: str, file: str, proposal: Proposal, agent: Agent) -> str:
+def _insert_proposal(text: str, file: str, proposal: Proposal, agent: Agent) -> str:
     """Return the text with a proposal in it; the agent of a file that names none is written out first."""
     value: Any = yaml_text.compose(text, file).value
     if "agents" not in value:
@@ -160,7 +160,7 @@ def _written(text: str, file: str, proposal: Proposal, agent: Agent) -> str:
     return text
 
 
-def _unified(before: str, after: str, file: str, context: int) -> str:
+def _unified_diff(before: str, after: str, file: str, context: int) -> str:
     lines = difflib.unified_diff(_lines(before), _lines(after), file, file, n=context)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
@@ -170,10 +170,10 @@ def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def _plain(value: Any) -> Any:
+def _plain_yaml(value: Any) -> Any:
     """Return a value as YAML writes it: without types of our own."""
     if is_mapping(value):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _plain_yaml(inner) for key, inner in value.items()}
     if is_list(value):
-        return [_plain(inner) for inner in value]
+        return [_plain_yaml(inner) for inner in value]
     return str(value) if isinstance(value, str) else value

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel
 
 from pegboard.config.accepted_files import MAPPING, AcceptedFiles, accepted_files, known_as
-from pegboard.config.additions import joined, with_settings
+from pegboard.config.additions import joined_plugins, with_settings
 from pegboard.config.check.loadout_checks import WrittenLoadout
-from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of, may_refer
+from pegboard.config.compile import UncheckedConfig, compile_file, env_file_of, loadout_of, may_refer
 from pegboard.config.documents import json_text, mapping, yaml_text
 from pegboard.config.documents.document import (
     Document,
@@ -28,7 +28,7 @@ from pegboard.config.documents.document import (
 )
 from pegboard.config.documents.expansion import ROOT, Expansion, MissingValue, read_variables
 from pegboard.config.location import Machine
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
@@ -65,7 +65,7 @@ class UnusableServer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Reading:
+class ConfigurationReading:
     """One reading of the files of a configuration: what was found, and what is wrong.
 
     ``text`` is read in place of what is in the file, or ``value``, a mapping that a program gives. ``unusable`` are the
@@ -90,7 +90,7 @@ class Reading:
     def __post_init__(self) -> None:
         self.accepted = None if self.as_written else accepted_files(known_as(self.path, in_code=self.value is not None))
 
-    def without(self, unusable: Mapping[str, UnusableServer]) -> Reading:
+    def without_unusable(self, unusable: Mapping[str, UnusableServer]) -> ConfigurationReading:
         """Return a reading of the same files in which servers with an error are unavailable, or not there."""
         known = {**self.unusable, **unusable}
         return replace(self, unusable=known, secrets=set(), references={}, problems=[], files=[])
@@ -109,7 +109,7 @@ class Reading:
         """Return where files of loadouts may lie, nearest first."""
         return self.folder / LOADOUTS, user_folders.configuration(self.env) / LOADOUTS
 
-    def unchecked(self) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
+    def unchecked_config(self) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
         """Return the core values of the file, and the loadouts that people wrote."""
         document = self._document(self.path)
         value: dict[str, Any] = document.value
@@ -125,10 +125,10 @@ class Reading:
         if user_folders.is_of_user(self.folder):
             value = with_roots(value)
         also = self._client_variables() if client else None
-        validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
+        validated = self._validate_document(File, document, value, unavailable=unavailable, also=also)
         self.problems += validated.problems
         files = self._loadout_files()
-        config = compiled(
+        config = compile_file(
             validated,
             self.folder,
             loadouts={name: item.loadout for name, item in files.items()},
@@ -184,11 +184,15 @@ class Reading:
         if self.value is not None and path == self.path:
             return mapping.compose(self.value, self.file)
         file = display_path(path)
-        text = self.text if self.text is not None and path == self.path else read_text(self._counting(path), file=file)
+        text = (
+            self.text
+            if self.text is not None and path == self.path
+            else read_text(self._accepted_path(path), file=file)
+        )
         self.files.append(path)
         return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)
 
-    def _counting(self, path: Path) -> Path:
+    def _accepted_path(self, path: Path) -> Path:
         """Return the file that counts: what was accepted of one that something confined may write (A7)."""
         found = path if self.accepted is None else self.accepted.in_force(path, "text")
         if found is None:
@@ -199,11 +203,11 @@ class Reading:
     def _variables(self, path: Path) -> tuple[dict[str, str], str]:
         """Return the variables of a file, and why there are none, or nothing."""
         try:
-            return read_variables(self._counting(path))
+            return read_variables(self._accepted_path(path))
         except UnreadableError:
             return {}, f"its envFile {path} was changed or made, and waits for a person. `pegboard accept` shows it."
 
-    def _sheet(
+    def _validate_document(
         self,
         model: type[S],
         document: Document,
@@ -227,17 +231,17 @@ class Reading:
                 continue
             if unavailable is not None and server is not None and missing.kind not in _MALFORMED:
                 if not _is_off(filled, server):
-                    unavailable.setdefault(server, _why(missing))
-                    self.problems.append(_missing(missing, document, in_server=True))
+                    unavailable.setdefault(server, _why_missing(missing))
+                    self.problems.append(_missing_problem(missing, document, in_server=True))
             else:
-                self.problems.append(_missing(missing, document, in_server=False))
+                self.problems.append(_missing_problem(missing, document, in_server=False))
             if server is None or missing.path[2:3] not in _TEXT_KEYS:
                 gone.append(missing.path)
         for path, pieces in expansion.references.items():
             if unavailable is not None and may_refer(path):
                 self.references[path] = pieces
             else:
-                self.problems.append(_misplaced(path, document, in_server=path[:1] == ("servers",)))
+                self.problems.append(_misplaced_problem(path, document, in_server=path[:1] == ("servers",)))
                 gone += [] if path[2:3] in _TEXT_KEYS else [path]
         return validate(model, document, filled, gone=gone)
 
@@ -246,7 +250,7 @@ class Reading:
         found: dict[str, WrittenLoadout] = {}
         beside, personal = self.folders()
         for folder in (beside, personal):
-            for path in self._listed(folder):
+            for path in self._files_of_folder(folder):
                 if path.stem.casefold() in found:
                     continue
                 before = len(self.problems)
@@ -257,8 +261,8 @@ class Reading:
                     self.problems[before:] = [replace(p, severity="warning") for p in self.problems[before:]]
         return found
 
-    def _listed(self, folder: Path) -> list[Path]:
-        if self.accepted is not None and self.accepted.covers(folder / "any.yaml"):
+    def _files_of_folder(self, folder: Path) -> list[Path]:
+        if self.accepted is not None and self.accepted.covers_file(folder / "any.yaml"):
             return [path for path in self.accepted.listed(folder) if path.suffix in (".yaml", ".yml")]
         return listed_loadouts(folder)
 
@@ -269,7 +273,7 @@ class Reading:
             self.problems.append(error.problem)
             return None
         self.problems += document.problems
-        validated = self._sheet(LoadoutSection, document, document.value)
+        validated = self._validate_document(LoadoutSection, document, document.value)
         self.problems += validated.problems
         return WrittenLoadout(loadout=loadout_of(path.stem, validated.section, validated), validated=validated, path=())
 
@@ -283,10 +287,10 @@ def with_roots(value: Mapping[str, Any]) -> dict[str, Any]:
     servers = value.get("servers")
     if not is_mapping(servers):
         return dict(value)
-    return {**value, "servers": {name: _with_root(server) for name, server in servers.items()}}
+    return {**value, "servers": {name: _with_client_root(server) for name, server in servers.items()}}
 
 
-def _with_root(server: Any) -> Any:
+def _with_client_root(server: Any) -> Any:
     args = server.get("args") if is_mapping(server) else None
     if not is_list(args) or "cwd" in server or "command" not in server:
         return server
@@ -323,16 +327,16 @@ def _unavailable(client: mcp_json.ParsedClientFile) -> Iterator[Problem]:
     """Yield a warning for each server of a client's file that only its client can start."""
     for name, why in client.unavailable.items():
         message = f"server '{one_line(name, limit=80)}' is not available: {why.rstrip('.')}."
-        yield warning("unavailable", message, client.document.place(("servers", name), key=True))
+        yield warning_problem("unavailable", message, client.document.place(("servers", name), key=True))
 
 
-def _why(missing: MissingValue) -> str:
+def _why_missing(missing: MissingValue) -> str:
     if missing.kind == "input":
         return f"it asks for the input '{missing.name}', which only its own client can. Write ${{NAME}} and set NAME."
     return f"the environment variable {missing.name} is not set. Set it, or write ${{{missing.name}:-default}}."
 
 
-def _missing(missing: MissingValue, document: Document, *, in_server: bool) -> Problem:
+def _missing_problem(missing: MissingValue, document: Document, *, in_server: bool) -> Problem:
     place = document.place(missing.path)
     if missing.kind == "syntax":
         message = "'${' does not begin the name of an environment variable."
@@ -341,13 +345,13 @@ def _missing(missing: MissingValue, document: Document, *, in_server: bool) -> P
     if missing.kind == "reference":
         hint = f"Write {WRITTEN}, ${{NAME}} for a variable of the environment or, for the two signs, $${{."
         return error("bad_reference", missing.name, place, hint)
-    message, hint = _why(missing).split(". ", 1)
+    message, hint = _why_missing(missing).split(". ", 1)
     if in_server:
         message += "; the server is unavailable until then"
-    return (warning if in_server else error)("env_missing", f"{message}.", place, hint)
+    return (warning_problem if in_server else error)("env_missing", f"{message}.", place, hint)
 
 
-def _misplaced(path: tuple[PathKey, ...], document: Document, *, in_server: bool) -> Problem:
+def _misplaced_problem(path: tuple[PathKey, ...], document: Document, *, in_server: bool) -> Problem:
     """Return the problem of a reference where nothing is read when a server starts (G13)."""
     message = "a value that is read when a server starts cannot stand here."
     hint = f"Such values stand in `{'`, `'.join(PARTS)}` of a server."
@@ -370,12 +374,12 @@ def loadouts_of(
     path: Path, *, registered: Mapping[str, RegisteredSpec], env: Mapping[str, str] | None = None
 ) -> ReadLoadouts:
     """Return the loadouts of a file that need not pass any check; of one that cannot be read, the built-in ones."""
-    reading = Reading(path=path, env=os.environ if env is None else env)
+    reading = ConfigurationReading(path=path, env=os.environ if env is None else env)
     try:
-        config, _ = reading.unchecked()
+        config, _ = reading.unchecked_config()
     except UnreadableError as error:
         return ReadLoadouts(secrets=frozenset(reading.secrets), fault=error.problem)
-    specs = joined(config, with_settings(config, registered))
+    specs = joined_plugins(config, with_settings(config, registered))
     return ReadLoadouts(
         loadouts=Frozen({**BUILT_IN, **config.loadouts}),
         plugins=Frozen({name: spec.category or category_of(name) for name, spec in specs.items()}),

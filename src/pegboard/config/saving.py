@@ -47,7 +47,7 @@ def read_whole(path: Path) -> ReadFile:
         found = error.problem
         raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        raise _not_saved(file, error, "be read") from None
+        raise _not_saved_error(file, error, "be read") from None
 
 
 def replace_whole(path: Path, text: str, *, expected: str, private: bool = False) -> str:
@@ -71,18 +71,18 @@ def replace_whole(path: Path, text: str, *, expected: str, private: bool = False
     try:
         real = path.resolve(strict=True)
         require_writable(file, real)
-        with _alone_in(real.parent):
+        with _lock_folder(real.parent):
             before = real.read_bytes()
             if _digest(before) != expected:
-                raise _changed(file)
+                raise _changed_error(file)
             data = (_MARK if before.startswith(_MARK) else b"") + text.encode()
-            unless = partial(_differs, real, expected)
+            unless = partial(_has_other_digest, real, expected)
             write_whole(real, data, like=real.stat(), private=private, unless=unless)
             return _digest(data)
     except _ChangedError:
-        raise _changed(file) from None
+        raise _changed_error(file) from None
     except (OSError, RuntimeError) as error:
-        raise _not_saved(file, error, "be saved") from None
+        raise _not_saved_error(file, error, "be saved") from None
 
 
 def create_whole(path: Path, text: str, *, mode: int) -> str:
@@ -91,7 +91,7 @@ def create_whole(path: Path, text: str, *, mode: int) -> str:
     Raises:
         FileExistsError: there is one by now.
     """
-    with _alone_in(path.parent):
+    with _lock_folder(path.parent):
         if path.exists() or path.is_symlink():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         data = text.encode()
@@ -99,7 +99,7 @@ def create_whole(path: Path, text: str, *, mode: int) -> str:
         return _digest(data)
 
 
-def _differs(path: Path, digest: str) -> bool:
+def _has_other_digest(path: Path, digest: str) -> bool:
     return _digest(path.read_bytes()) != digest
 
 
@@ -120,12 +120,12 @@ def write_whole(
     ``like`` is whose mode and owner it gets, or its mode; ``private`` takes the rights of all but its owner from that.
     Where ``unless``, asked last, is true, nothing changes. Raises ``OSError``, about this path.
     """
-    with staged(path, data, like=like, private=private, unless=unless) as put:
+    with stage_file(path, data, like=like, private=private, unless=unless) as put:
         put()
 
 
 @contextmanager
-def staged(
+def stage_file(
     path: Path,
     data: bytes,
     *,
@@ -139,19 +139,19 @@ def staged(
     """
     temporary: Path | None = None
     try:
-        with _about(path):
+        with _name_file_in_errors(path):
             number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             temporary = Path(name)
             _write(number, temporary, data, like=like, private=private)
 
-        def put() -> None:
-            with _about(path):
+        def replace_file() -> None:
+            with _name_file_in_errors(path):
                 if unless():
                     raise _ChangedError
                 Path(name).replace(path)
                 sync_folder(path.parent)
 
-        yield put
+        yield replace_file
     finally:
         if temporary is not None:
             with suppress(OSError):
@@ -173,7 +173,7 @@ def _write(number: int, temporary: Path, data: bytes, *, like: os.stat_result | 
 
 
 @contextmanager
-def _about(path: Path) -> Generator[None]:
+def _name_file_in_errors(path: Path) -> Generator[None]:
     """Let errors of the system name a file, not the one that is written beside it."""
     try:
         yield
@@ -199,18 +199,18 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _changed(file: str) -> ConfigError:
+def _changed_error(file: str) -> ConfigError:
     hint = "Look at what it is now, and decide again."
     return ConfigError(f"{file} was changed meanwhile, and is left as it is.", code="file_changed", hint=hint)
 
 
-def _not_saved(file: str, error: Exception, what: str) -> ConfigError:
+def _not_saved_error(file: str, error: Exception, what: str) -> ConfigError:
     reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
     return ConfigError(f"{file} cannot {what}, and is left as it is: {reason}.", code="file_not_saved")
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Generator[None]:
+def _lock_folder(folder: Path) -> Generator[None]:
     """Let one process at a time compare and replace files of a folder; where there are no such locks, nobody waits."""
     try:
         import fcntl

@@ -54,7 +54,7 @@ def search_cases(path: Path) -> list[SearchCase]:
     read = validate(_Cases, document, document.value)
     if problems := [*document.problems, *read.problems]:
         raise _invalid(problems)
-    cases = [_case(case, document, number) for number, case in enumerate(read.section.cases)]
+    cases = [_read_case(case, document, number) for number, case in enumerate(read.section.cases)]
     if not cases:
         raise _invalid([_problem("there are no cases.", document.place(["cases"]))])
     if problems := [_problem("the case names no tool.", case.place) for case in cases if not case.tools]:
@@ -62,7 +62,7 @@ def search_cases(path: Path) -> list[SearchCase]:
     return cases
 
 
-def _case(case: _Case, document: Document, number: int) -> SearchCase:
+def _read_case(case: _Case, document: Document, number: int) -> SearchCase:
     tools = [*([case.tool] if case.tool else []), *case.tools]
     return SearchCase(request=case.request, tools=tools, place=document.place(["cases", number]))
 

@@ -97,7 +97,7 @@ def started_code(
     """
     found: dict[str, str] = {}
     places = [*_environment(env), *_modules(modules, "code that the configuration names", beside)]
-    places += [each for spec in specs for each in _of_plugin(spec, env, beside, server_folder)]
+    places += [each for spec in specs for each in _paths_of_plugin(spec, env, beside, server_folder)]
     for path, what in places:
         for place in _places(path):
             found.setdefault(place, what)
@@ -151,7 +151,9 @@ def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_StartedP
                 break
 
 
-def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str, server_folder: str) -> Iterator[_StartedPath]:
+def _paths_of_plugin(
+    spec: PluginSpec, env: Mapping[str, str], beside: str, server_folder: str
+) -> Iterator[_StartedPath]:
     """Yield what a plugin is run from; of one that is confined nothing but the commands that give it values."""
     if isinstance(spec, ServerSpec):
         yield from _commands(spec, env)
@@ -188,7 +190,7 @@ def _program(command: str, args: Sequence[str], base: str, env: Mapping[str, str
     for folder in dict.fromkeys(folders):
         yield from (path for each in runners for path in runner_files(each, folder, made=each in made))
         yield from _arguments(args, folder)
-        yield from _interpreted((command, *args), folder)
+        yield from _files_after_interpreter((command, *args), folder)
         yield from _packages(runners[0], args, folder)
 
 
@@ -242,14 +244,14 @@ def value_of(text: str) -> str:
     return value if value and option.startswith("-") else text
 
 
-def _interpreted(command: Sequence[str], folder: str) -> Iterator[str]:
+def _files_after_interpreter(command: Sequence[str], folder: str) -> Iterator[str]:
     """Yield the first file behind an interpreter, whatever its name, and those of the interpreter's own options."""
     for index, word in enumerate(command):
         if is_interpreter(word):
             for text in command[index + 1 :]:
                 path = os.path.join(folder, os.path.expanduser(value_of(text)))  # noqa: PTH111, PTH118
                 if text in NO_FILE:
-                    yield from _beside_code(runner_of(word), text, command[index + 1 :], folder)
+                    yield from _import_folders(runner_of(word), text, command[index + 1 :], folder)
                     break
                 if os.path.isfile(path):  # noqa: PTH113
                     yield from _file(path)
@@ -257,7 +259,7 @@ def _interpreted(command: Sequence[str], folder: str) -> Iterator[str]:
                         break
 
 
-def _beside_code(runner: str, option: str, words: Sequence[str], folder: str) -> Iterator[str]:
+def _import_folders(runner: str, option: str, words: Sequence[str], folder: str) -> Iterator[str]:
     """Yield where code that is given in a word looks for modules first: the folder where it is started."""
     if option == "-c" and runner.startswith(("python", "pypy")) and not {"-I", "-P"} & {*words}:
         yield os.path.join(folder, ANY)  # noqa: PTH118
@@ -305,7 +307,7 @@ def _arguments(args: Sequence[str], folder: str) -> Iterator[str]:
             yield from _python(folder, [text.partition(".")[0]])
         elif before in _OF_SHELLS:
             yield from _arguments(words(text), folder)
-            yield from _interpreted(words(text), folder)
+            yield from _files_after_interpreter(words(text), folder)
         elif os.path.isfile(path) and _is_run(path):  # noqa: PTH113
             yield from _file(path)
             if path.endswith(".py"):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.client_files.server_files import compose
-from pegboard.config.clients.literal_secrets import flagged
-from pegboard.config.code_and_secrets import runs_by
+from pegboard.config.clients.literal_secrets import secret_part_of
+from pegboard.config.code_and_secrets import may_run_code_by
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.config.documents.expansion import REFERENCE
 from pegboard.core.model.masking import MASK
@@ -42,11 +42,11 @@ def would_run(name: str, texts: Mapping[str, str]) -> tuple[str, ...]:
             if number == 0:
                 raise
             continue  # a loadout that is refused
-        found.update(dict.fromkeys(map(_on_one_line, _lines(value, ""))))
+        found.update(dict.fromkeys(map(_visible_line, _lines(value, ""))))
     return tuple(found)
 
 
-def _on_one_line(text: str) -> str:
+def _visible_line(text: str) -> str:
     """Return a line that shows what it has of control characters, and that nobody has to scroll through."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: _LONGEST + 1])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
@@ -54,7 +54,7 @@ def _on_one_line(text: str) -> str:
 
 def _lines(value: Any, at: str) -> Iterator[str]:
     if is_mapping(value):
-        yield from _of_entry(value, at)
+        yield from _commands_of_entry(value, at)
         for key, inner in value.items():
             yield from _lines(inner, f"{at}.{key}" if at else str(key))
     elif is_list(value):
@@ -64,7 +64,7 @@ def _lines(value: Any, at: str) -> Iterator[str]:
         yield from (f"{at}: read ${{{found}}}" for found in REFERENCE.findall(value))
 
 
-def _of_entry(value: Mapping[str, Any], at: str) -> Iterator[str]:
+def _commands_of_entry(value: Mapping[str, Any], at: str) -> Iterator[str]:
     for key, inner in value.items():
         where = at or str(key)
         if key in _COMMANDS and (words := _words(inner, value.get("args"))):
@@ -85,18 +85,18 @@ def _of_entry(value: Mapping[str, Any], at: str) -> Iterator[str]:
 
 def _variable(name: str, value: Any) -> str:
     """Return a variable with its value, or the name alone where that is plain data and may be a secret."""
-    return _shown("", f"{name}={value}") if runs_by(name) else name
+    return _masked_word("", f"{name}={value}") if may_run_code_by(name) else name
 
 
 def _words(command: Any, args: Any) -> str:
     """Return a command line without the secrets that stand behind a flag which says so."""
     first = command if is_list(command) else [command.get("path") if is_mapping(command) else command]
     words = [word for word in (*first, *(args if is_list(args) else ())) if isinstance(word, str)]
-    return shlex.join(_shown(before, word) for before, word in pairwise(["", *words]))
+    return shlex.join(_masked_word(before, word) for before, word in pairwise(["", *words]))
 
 
-def _shown(before: str, word: str) -> str:
-    secret = flagged(before, word)[1]
+def _masked_word(before: str, word: str) -> str:
+    secret = secret_part_of(before, word)[1]
     if before in _CODE_FOLLOWS or not _MAY_BE_SECRET.fullmatch(secret):
         return word
     return f"{word.removesuffix(secret)}{MASK}"

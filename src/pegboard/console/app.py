@@ -17,18 +17,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pegboard.console.api.endpoints import addresses, undecoded
+from pegboard.console.api.endpoints import addresses, with_undecoded_path
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, bears_csrf, cookie_name
-from pegboard.console.exports import Exports
+from pegboard.console.exports import RunningExports
 from pegboard.console.operator_request import EVENTS, OperatorRequest
 from pegboard.console.operator_views import OperatorViews
 from pegboard.console.pages.all_pages import PAGES
-from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
+from pegboard.console.pages.logins_page import CALLBACK, called_back, finish_login
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
-from pegboard.console.refusals import failure_of, is_api, refused
+from pegboard.console.refusals import failure_of, is_api, refusal_response
 from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import COUNTED, Changes, Streams
 from pegboard.core.principals.bearer_tokens import Right
@@ -68,20 +68,20 @@ class ConsoleApp:
             adding=AddingServers(board.services, board.servers_to_add, editing),
             access=access,
             streams=Streams(self._changes),
-            exports=Exports(board.services),
+            exports=RunningExports(board.services),
             templates=Templates([page.path for page in PAGES if page.method == "GET"]),
             hooks=hooks,
         )
         context = self._context
         self._views = OperatorViews(context, counted)
-        guarded = partial(_guarded, context, self._views)
+        guarded = partial(_guard_handler, context, self._views)
         self._app = Starlette(
             routes=[
                 Route("/console/sign-in", _open(context, sign_in_page)),
                 Route("/console/sign-in", _open(context, signed_in), methods=["POST"]),
                 Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
                 Route(CALLBACK, _open(context, called_back)),
-                Route(CALLBACK, _open(context, finished), methods=["POST"]),
+                Route(CALLBACK, _open(context, finish_login), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
                 Mount(_STATIC, StaticFiles(directory=FOLDER / "static")),
                 *(Route(page.path, guarded(page.handler, page.right), methods=[page.method]) for page in PAGES),
@@ -102,7 +102,7 @@ class ConsoleApp:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        await self._app(undecoded(scope) if is_api(scope["path"]) else scope, receive, with_headers)
+        await self._app(with_undecoded_path(scope) if is_api(scope["path"]) else scope, receive, with_headers)
 
     async def close(self) -> None:
         """End every stream, and what is being computed for later."""
@@ -122,7 +122,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     return endpoint
 
 
-def _guarded(context: Context, views: OperatorViews, handler: Handler, right: Right = "see") -> RequestHandler:
+def _guard_handler(context: Context, views: OperatorViews, handler: Handler, right: Right = "see") -> RequestHandler:
     """Return an endpoint for operators; what fails is said in one sentence."""
 
     async def endpoint(request: Request) -> Response:
@@ -134,12 +134,12 @@ def _guarded(context: Context, views: OperatorViews, handler: Handler, right: Ri
             if refusal := await _refusal(visit):
                 return failure_of(context, request, visit, 403, refusal)
             require_right(visit, right)
-            seen = await views.of(visit.operator)
-            return await handler(seen, await _prepared(seen, visit))
+            seen = await views.context_of(visit.operator)
+            return await handler(seen, await _prepare_page(seen, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
         except HTTPException as error:
-            return failure_of(context, request, visit, error.status_code, _why(request, error))
+            return failure_of(context, request, visit, error.status_code, _why_failed(request, error))
         except Exception:
             log.exception("the console could not answer %s %s", request.method, request.url.path)
             return failure_of(context, request, visit, 500, "Internal error; see the gateway log.")
@@ -147,7 +147,7 @@ def _guarded(context: Context, views: OperatorViews, handler: Handler, right: Ri
     return endpoint
 
 
-async def _prepared(context: Context, visit: OperatorRequest) -> OperatorRequest:
+async def _prepare_page(context: Context, visit: OperatorRequest) -> OperatorRequest:
     """Return the visit with what stands around a page, where a whole one is asked for."""
     path = visit.request.url.path
     if visit.partial or visit.request.method not in SAFE or is_api(path) or path == EVENTS:
@@ -193,7 +193,7 @@ def _sign_in_first(context: Context, request: Request) -> Response:
         known = context.access.is_known(request.headers.get("authorization"))
         message = "A bearer token of an operator is needed here."
         hint = "Its entry under `tokens:` has `console: true`."
-        return refused(403 if known else 401, "operator_required", message, hint)
+        return refusal_response(403 if known else 401, "operator_required", message, hint)
     target = "/console/sign-in"
     code = request.query_params.get("code")
     if request.headers.get("hx-request") == "true":
@@ -209,12 +209,12 @@ async def _not_here(request: Request, error: Exception) -> Response:
     visit = _visit(context, request)
     if visit is None:
         return _sign_in_first(context, request)
-    response = failure_of(context, request, visit, error.status_code, _why(request, error))
+    response = failure_of(context, request, visit, error.status_code, _why_failed(request, error))
     response.headers.update(error.headers or {})
     return response
 
 
-def _why(request: Request, error: HTTPException) -> str:
+def _why_failed(request: Request, error: HTTPException) -> str:
     match error.status_code:
         case 404:
             return "There is no such address."

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard.board.services import Services
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.entry.operator_access import OperatorAccess
-from pegboard.console.exports import Exports
+from pegboard.console.exports import RunningExports
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import Templates
 from pegboard.console.updates.changes import Streams
@@ -45,7 +45,7 @@ class Context:
     adding: AddingServers
     access: OperatorAccess
     streams: Streams
-    exports: Exports
+    exports: RunningExports
     templates: Templates
     hooks: Callable[[], Sequence[HookFault]] = tuple
 

@@ -52,13 +52,15 @@ class FilledField:
     @property
     def numbers(self) -> Mapping[str, str]:
         """Return the text of each part of a field of numbers."""
-        value = entry_of(_read(self.text))
-        return {part: _plain(value[part]) if part in value else "" for part in self.field.parts}
+        value = entry_of(_parse_or_text(self.text))
+        return {part: _plain_text(value[part]) if part in value else "" for part in self.field.parts}
 
     @property
     def rest(self) -> str:
         """Return what a field of numbers has besides its parts, as JSON."""
-        return _json({name: one for name, one in entry_of(_read(self.text)).items() if name not in self.field.parts})
+        return _json(
+            {name: one for name, one in entry_of(_parse_or_text(self.text)).items() if name not in self.field.parts}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +178,12 @@ def entry_of(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def filled(form: Form, entry: Mapping[str, Any]) -> tuple[FilledField, ...]:
+def filled_fields(form: Form, entry: Mapping[str, Any]) -> tuple[FilledField, ...]:
     """Return the fields of a form with what an entry says."""
-    return tuple(FilledField(field=field, text=shown(field.kind, entry.get(field.name))) for field in form.fields)
+    return tuple(FilledField(field=field, text=field_text(field.kind, entry.get(field.name))) for field in form.fields)
 
 
-def shown(kind: Kind, value: Any) -> str:
+def field_text(kind: Kind, value: Any) -> str:
     r"""Return a value as it stands in a field.
 
     >>> shown("names", ["a", {"b": {"c": 1}}]), shown("pairs", {"x": "always", "y": True, "z": "true"})
@@ -191,18 +193,18 @@ def shown(kind: Kind, value: Any) -> str:
         case _, None:
             return ""
         case "names", list() | tuple():
-            return "\n".join(_plain(item) for item in cast("Sequence[Any]", value))
+            return "\n".join(_plain_text(item) for item in cast("Sequence[Any]", value))
         case "texts" | "pairs", dict():
             items = cast("dict[str, Any]", value).items()
-            of = _plain if kind == "pairs" else _text
+            of = _plain_text if kind == "pairs" else _text
             return "\n".join(f"{_name(name)}: {of(inner)}" for name, inner in items)
         case "text" | "long" | "choice", str():
             return value
         case _:
-            return _plain(value)
+            return _plain_text(value)
 
 
-def typed(form: Form, sent: Mapping[str, Any]) -> dict[str, str]:
+def text_of_field(form: Form, sent: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts of the fields that a form sends."""
     texts = ((field.name, _typed(field, sent)) for field in form.fields)
     return {name: text for name, text in texts if text is not None}
@@ -215,12 +217,12 @@ def _typed(field: FormField, sent: Mapping[str, Any]) -> str | None:
     if not any(f"{field.name}.{part}" in sent for part in field.parts):
         return None
     given = {part: str(sent.get(f"{field.name}.{part}", "")).strip() for part in field.parts}
-    rest = entry_of(_read(str(sent.get(f"{field.name}.rest", "{}"))))
-    value = {**{part: _read(text) for part, text in given.items() if text}, **rest}
+    rest = entry_of(_parse_or_text(str(sent.get(f"{field.name}.rest", "{}"))))
+    value = {**{part: _parse_or_text(text) for part, text in given.items() if text}, **rest}
     return _json(value) if value else ""
 
 
-def meant(field: FormField, text: str) -> Any:
+def value_of_field(field: FormField, text: str) -> Any:
     """Return what a field means, None where nothing stands in it.
 
     Raises:
@@ -230,9 +232,9 @@ def meant(field: FormField, text: str) -> Any:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     match field.kind:
         case "names":
-            return [_read(line) if line.startswith(("{", '"')) else line for line in lines] or None
+            return [_parse_or_text(line) if line.startswith(("{", '"')) else line for line in lines] or None
         case "texts" | "pairs":
-            pairs = [_pair(field, line) for line in lines]
+            pairs = [_parse_pair(field, line) for line in lines]
             if len(dict(pairs)) < len(pairs):
                 raise UsageError(f"{field.label}: a name stands there twice.", code="edit_form", hint=field.help)
             return {name: value if field.kind == "texts" else _value(value) for name, value in pairs} or None
@@ -256,12 +258,12 @@ def changes(
         UsageError: a field cannot be read.
     """
     sent = [field for field in form.fields if field.name in given]
-    found = {field.name: meant(field, given[field.name]) for field in sent}
+    found = {field.name: value_of_field(field, given[field.name]) for field in sent}
     if before is None:
         return [
             ConfigurationChange(path=path, value={name: value for name, value in found.items() if value is not None})
         ]
-    was = {field.name: meant(field, shown(field.kind, before.get(field.name))) for field in sent}
+    was = {field.name: value_of_field(field, field_text(field.kind, before.get(field.name))) for field in sent}
     return [
         ConfigurationChange(path=(*path, name), value=value, remove=value is None)
         for name, value in found.items()
@@ -269,12 +271,12 @@ def changes(
     ]
 
 
-def _pair(field: FormField, line: str) -> tuple[str, str]:
+def _parse_pair(field: FormField, line: str) -> tuple[str, str]:
     found = _QUOTED.fullmatch(line) or _PAIR.fullmatch(line)
     if found is None:
         shown = one_line(line, limit=60)
         raise UsageError(f"{field.label}: '{shown}' is no name with a value.", code="edit_form", hint=field.help)
-    name = str(_read(found[1])) if found[1].startswith('"') else found[1]
+    name = str(_parse_or_text(found[1])) if found[1].startswith('"') else found[1]
     return name, found[2]
 
 
@@ -283,10 +285,10 @@ def _name(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) and "\n" not in value else _plain(value)
+    return value if isinstance(value, str) and "\n" not in value else _plain_text(value)
 
 
-def _plain(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     """Return a value in one line: a text as it is, where it means nothing else."""
     if not isinstance(value, str):
         return _json(value)
@@ -298,11 +300,11 @@ def _json(value: Any) -> str:
 
 
 def _value(text: str) -> Any:
-    found = _read(text)
+    found = _parse_or_text(text)
     return found if not isinstance(found, float) or text == repr(found) else text
 
 
-def _read(text: str) -> Any:
+def _parse_or_text(text: str) -> Any:
     """Return what JSON says, else the text."""
     try:
         return json.loads(text)

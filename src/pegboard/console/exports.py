@@ -24,7 +24,7 @@ MOST: Final = 2
 _WRITTEN: Final[Mapping[ExportForm, Callable[[AuditLine], str]]] = {"jsonl": as_json_line, "csv": as_csv_line}
 
 
-class Exports:
+class RunningExports:
     """The exports under way in one console; their parts are made one at a time, whoever reads them."""
 
     def __init__(self, services: Services) -> None:

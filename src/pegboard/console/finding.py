@@ -70,7 +70,7 @@ async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPage
         entries = [*hits, *entries]
     else:
         entries += _pages(context, visit, words)
-        named = (one for one in context.shown_agents(visit) if one != agent and _has(one, words))
+        named = (one for one in context.shown_agents(visit) if one != agent and _has_words(one, words))
         entries += (entry for one in named for entry in _of_agent(one, visit))
     entries += await _servers(context, visit, words)
     entries += await _sessions(context, visit, words)
@@ -92,13 +92,13 @@ def _agent_in(agents: Sequence[str], words: str) -> tuple[str, str]:
     return agent, " ".join(rest.split())
 
 
-def _has(name: str, words: str) -> bool:
+def _has_words(name: str, words: str) -> bool:
     return all(word in name.casefold() for word in words.casefold().split())
 
 
 def _pages(context: Context, visit: OperatorRequest, words: str) -> Iterator[FoundEntry]:
     for entry in context.templates.navigation(visit):
-        if _has(f"{entry.title} {entry.words}", words):
+        if _has_words(f"{entry.title} {entry.words}", words):
             yield FoundEntry(kind="page", label=entry.title, detail="page", address=entry.address)
 
 
@@ -115,7 +115,7 @@ async def _servers(context: Context, visit: OperatorRequest, words: str) -> list
     if visit.operator.agents is not None:
         return []
     states = await server_states(context.services, context.subjects.counting)
-    found = [one for one in states if one.kind == "server" and _has(f"{one.name} server", words)][:_OTHERS]
+    found = [one for one in states if one.kind == "server" and _has_words(f"{one.name} server", words)][:_OTHERS]
     entries = [
         FoundEntry(
             kind="server",
@@ -126,7 +126,7 @@ async def _servers(context: Context, visit: OperatorRequest, words: str) -> list
         )
         for one in found
     ]
-    actions = [one for one in states if one.restartable and _has(f"restart {one.name} log", words)][:_OTHERS]
+    actions = [one for one in states if one.restartable and _has_words(f"restart {one.name} log", words)][:_OTHERS]
     return entries + [
         FoundEntry(
             kind="action",
@@ -161,10 +161,10 @@ async def _tools(context: Context, visit: OperatorRequest, words: str) -> tuple[
     agents = [agent.name for agent in context.agents(visit)]
     answer = await context.subjects.search.for_agents(agents, visit.names.meant(words), limit=_TOOLS)
     seen = [hit for hit in answer.hits if hit.agents or visit.operator.agents is None]
-    return [entry for hit in seen[:_TOOLS] for entry in (_tool(hit), *_together(hit, visit))], answer.indexing
+    return [entry for hit in seen[:_TOOLS] for entry in (_tool(hit), *_switch_entries(hit, visit))], answer.indexing
 
 
-def _together(hit: CommonHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
+def _switch_entries(hit: CommonHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
     """Yield the switch of a toolkit for every agent that the operator sees."""
     if hit.kind != "toolkit" or "switch" not in visit.operator.rights:
         return
@@ -201,10 +201,10 @@ async def _for_agent(context: Context, visit: OperatorRequest, agent: str, need:
     answer = await context.subjects.search.for_agent(name, meant, limit=_TOOLS)
     hits = list({(hit.kind, hit.name): hit for hit in (*answer.names, *answer.hits, *answer.rest)}.values())
     first = [entry for hit in hits[:2] for entry in _actions(agent, hit, visit)]
-    return first + [_explained(agent, hit) for hit in hits[2:_TOOLS]], answer.indexing
+    return first + [_entry_of_hit(agent, hit) for hit in hits[2:_TOOLS]], answer.indexing
 
 
-def _explained(agent: str, hit: SearchHit) -> FoundEntry:
+def _entry_of_hit(agent: str, hit: SearchHit) -> FoundEntry:
     standing = hit.standing.replace("_", " ")
     return FoundEntry(
         kind=hit.kind,
@@ -217,7 +217,7 @@ def _explained(agent: str, hit: SearchHit) -> FoundEntry:
 
 
 def _actions(agent: str, hit: SearchHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
-    yield _explained(agent, hit)
+    yield _entry_of_hit(agent, hit)
     if "switch" in visit.operator.rights:
         value = "off" if hit.permitted else "on"
         back = query("/console/agent", agent=agent, q=hit.name)

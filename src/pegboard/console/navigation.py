@@ -162,7 +162,7 @@ ENTRIES: Final = (
 """All pages, in the order of the navigation; an entry whose page does not exist is not offered."""
 
 
-def offered(pages: Collection[str], rights: Collection[str], *, every_agent: bool) -> list[NavigationEntry]:
+def entries_for(pages: Collection[str], rights: Collection[str], *, every_agent: bool) -> list[NavigationEntry]:
     """Return the entries that an operator may open, of the pages that exist."""
     return [
         entry

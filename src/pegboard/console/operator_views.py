@@ -25,7 +25,7 @@ class OperatorViews:
         self._counted = counted
         self._of_agents: OrderedDict[frozenset[str], Context] = OrderedDict()
 
-    async def of(self, operator: Operator) -> Context:
+    async def context_of(self, operator: Operator) -> Context:
         """Return the context of an operator."""
         agents = operator.agents
         if agents is None:
@@ -33,7 +33,7 @@ class OperatorViews:
         known = self._of_agents.pop(agents, None)
         if known is None:
             services = services_of_agents(self._whole.services, agents)
-            subjects = self._whole.subjects.over(services, self._counted)
+            subjects = self._whole.subjects.with_services(services, self._counted)
             known = replace(self._whole, services=services, subjects=subjects)
         self._of_agents[agents] = known
         with suppress(StoreError):  # as for operators of every agent: the pages that read the store say so

@@ -59,7 +59,7 @@ def is_api(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-def refused(status: int, code: str, message: str, hint: str = "") -> Response:
+def refusal_response(status: int, code: str, message: str, hint: str = "") -> Response:
     """Return what a program reads of a request that failed."""
     headers = {"WWW-Authenticate": 'Bearer realm="pegboard"'} if status == 401 else {}
     error = {"code": code, "message": message, "hint": hint}
@@ -79,7 +79,7 @@ def failure_of(
     known = {"code": code, "message": mask(message), "hint": mask(hint)}
     answered = status or 400
     if is_api(request.url.path):
-        return refused(answered, **known)
+        return refusal_response(answered, **known)
     if visit is not None and visit.partial:
         text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
         if request.method in SAFE:

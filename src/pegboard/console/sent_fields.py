@@ -29,12 +29,12 @@ def value_of(field: FieldOverview, text: str) -> Any:
             return {"true": True, "false": False}.get(text, text)
         case _:
             try:
-                return parsed(text)
+                return parse_json(text)
             except (ValueError, RecursionError):
                 return text
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return what JSON says; raises ``ValueError`` or ``RecursionError`` where it is none."""
     return json.loads(text, parse_constant=_no_number)
 
@@ -42,10 +42,10 @@ def parsed(text: str) -> Any:
 def meant_fields(fields: Iterable[FieldOverview], given: Mapping[str, Any], names: ShownNames) -> dict[str, Any]:
     """Return what was filled in, with the names of fields, and the choices and defaults of them, that are meant."""
     by_name = {field.name: field for field in fields}
-    return {names.meant(name): _meant(by_name.get(name), value, names) for name, value in given.items()}
+    return {names.meant(name): _value_from_form(by_name.get(name), value, names) for name, value in given.items()}
 
 
-def _meant(field: FieldOverview | None, value: Any, names: ShownNames) -> Any:
+def _value_from_form(field: FieldOverview | None, value: Any, names: ShownNames) -> Any:
     if field is None:
         return value
     if field.text and value == value_of(field, field.text):

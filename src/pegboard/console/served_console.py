@@ -41,7 +41,7 @@ class ServedConsole:
 
         return ConsoleApp(self._board, self._access, self._hooks)
 
-    def began(self, gateway: str) -> str:
+    def announce_console(self, gateway: str) -> str:
         """Let `pegboard console` find it; return the line that says where it is and how one gets in.
 
         ``gateway`` is where the protocol is served. Where the file cannot be written, only the line says it.
@@ -49,12 +49,12 @@ class ServedConsole:
         url = gateway.removesuffix("/mcp") + PREFIXES[0]
         hides_codes = self._hides_codes(url)
         with suppress(OSError):
-            running = self._running(url, hides_codes=hides_codes)
+            running = self._console_address(url, hides_codes=hides_codes)
             self.address = running.url
             self._file = running.save()
-        return f"Console: {url}{self._how(hides_codes=hides_codes)}"
+        return f"Console: {url}{self._code_part(hides_codes=hides_codes)}"
 
-    def _running(self, url: str, *, hides_codes: bool) -> RunningConsole:
+    def _console_address(self, url: str, *, hides_codes: bool) -> RunningConsole:
         for anywhere, here in _ANYWHERE.items():
             url = url.replace(f"//{anywhere}:", f"//{here}:", 1)
         return RunningConsole(
@@ -70,9 +70,9 @@ class ServedConsole:
         """Return whether something confined could use a code that it reads in an output or a command line."""
         own = UserToken(urlsplit(url).port or 80)
         reached = any_reaches((spec.confine for spec in self._board.configuration.specs.values()), own.port)
-        return own.demanded(by_itself=reached)
+        return own.needs_token(by_itself=reached)
 
-    def _how(self, *, hides_codes: bool) -> str:
+    def _code_part(self, *, hides_codes: bool) -> str:
         if self._access.by_code and hides_codes:  # what is confined may read where this line is kept
             return " (`pegboard console` opens it)"
         if self._access.by_code:
@@ -81,7 +81,7 @@ class ServedConsole:
             return " (sign in with a token that has `console: true`)"
         return " (sign-in is not possible: no token has `console: true`)"
 
-    def ended(self) -> None:
+    def remove_from_list(self) -> None:
         """Let nobody find it any more."""
         if self._file is not None:
             with suppress(OSError):

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from pegboard.console.navigation import NavigationEntry, offered
+from pegboard.console.navigation import NavigationEntry, entries_for
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
 from pegboard.operators.money import price_text
@@ -46,7 +46,7 @@ class Templates:
 
     def navigation(self, visit: OperatorRequest) -> list[NavigationEntry]:
         """Return the entries of the pages that the operator may open."""
-        return offered(self._pages, visit.operator.rights, every_agent=visit.operator.agents is None)
+        return entries_for(self._pages, visit.operator.rights, every_agent=visit.operator.agents is None)
 
     def page(self, name: str, visit: OperatorRequest | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
@@ -93,12 +93,12 @@ def _environment() -> Environment:
     )
     filters: dict[str, Any] = environment.filters
     filters.update(
-        visible=shown,
+        visible=readable_text,
         picture=picture_of,
         breakable=breakable,
-        number=number,
-        ago=ago,
-        ahead=ahead,
+        number=format_number,
+        ago=time_since,
+        ahead=time_until,
         moment=moment,
         milliseconds=milliseconds,
         share=share,
@@ -109,7 +109,7 @@ def _environment() -> Environment:
         json=json.dumps,
     )
     values: dict[str, Any] = environment.globals
-    values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded)
+    values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=count_folded)
     return environment
 
 
@@ -119,7 +119,7 @@ def address_of(visit: OperatorRequest) -> str:
     return f"{url.path}?{url.query}" if url.query else url.path
 
 
-def shown(text: object, limit: int = LONGEST) -> str:
+def readable_text(text: object, limit: int = LONGEST) -> str:
     r"""Return a text as it can be read, cut.
 
     >>> shown("safe\u202egpj.exe")
@@ -129,7 +129,7 @@ def shown(text: object, limit: int = LONGEST) -> str:
     """
     whole = str(text)
     readable = visible(whole[:limit])
-    return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
+    return readable if len(whole) <= limit else f"{readable} … ({format_number(len(whole) - limit)} more characters)"
 
 
 def breakable(text: object, limit: int = LONGEST) -> Markup:
@@ -140,7 +140,7 @@ def breakable(text: object, limit: int = LONGEST) -> Markup:
     >>> print(breakable("of carl"), breakable("a" * 17))
     of carl <span class="long">aaaaaaaaaaaaaaaaa</span>
     """
-    words = _LONG.split(shown(text, limit))  # every second one is long
+    words = _LONG.split(readable_text(text, limit))  # every second one is long
     return Markup("").join(_in_parts(word) if at % 2 else escape(word) for at, word in enumerate(words))
 
 
@@ -160,12 +160,12 @@ def is_folded(argument: ArgumentOverview, index: int) -> bool:
     return index >= FIRST or len(argument.text) > FOLDED
 
 
-def folded(arguments: Sequence[ArgumentOverview]) -> int:
+def count_folded(arguments: Sequence[ArgumentOverview]) -> int:
     """Return how many arguments a card folds."""
     return sum(is_folded(argument, index) for index, argument in enumerate(arguments))
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Return a number for people.
 
     >>> number(20000), number(None)
@@ -181,7 +181,7 @@ def short(value: float | None) -> str:
     ('9,999', '67 k', '1.1 M', 'not known')
     """
     if value is None or abs(value) < 10_000:
-        return number(value)
+        return format_number(value)
     return f"{value / 1e6:,.1f} M" if abs(value) >= 1e6 else f"{value / 1e3:,.0f} k"
 
 
@@ -228,24 +228,24 @@ def moment(value: float | str | datetime | None) -> Markup:
     return Markup('<time datetime="{}" title="{}" data-at>{}</time>').format(exact, text, text)
 
 
-def ago(value: float | str | datetime | None) -> Markup:
+def time_since(value: float | str | datetime | None) -> Markup:
     """Return how long ago a moment was, as an element that has the exact time as well."""
     if value is None:
         return Markup("")
     at = _utc(value)
     passed = max(0.0, time.time() - at.timestamp())
     exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}" data-ago>{} ago</time>').format(exact, title, _rounded(passed))
+    return Markup('<time datetime="{}" title="{}" data-ago>{} ago</time>').format(exact, title, _round_duration(passed))
 
 
-def ahead(value: float | str | datetime | None) -> Markup:
+def time_until(value: float | str | datetime | None) -> Markup:
     """Return how far ahead a moment is, as an element that has the exact time as well."""
     if value is None:
         return Markup("")
     at = _utc(value)
     exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
     left = max(0.0, at.timestamp() - time.time())
-    return Markup('<time datetime="{}" title="{}" data-ahead>in {}</time>').format(exact, title, _rounded(left))
+    return Markup('<time datetime="{}" title="{}" data-ahead>in {}</time>').format(exact, title, _round_duration(left))
 
 
 def _utc(value: float | str | datetime) -> datetime:
@@ -254,7 +254,7 @@ def _utc(value: float | str | datetime) -> datetime:
     return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
 
 
-def _rounded(seconds: float) -> str:
+def _round_duration(seconds: float) -> str:
     for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {name}"

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.daemon.memory import ProcessMemory
-from pegboard.daemon.open_board import CALLS, CLIENT, ElsewhereError, Note, OpenBoard
+from pegboard.daemon.open_board import CALLS, CLIENT, CodePluginsError, Note, OpenBoard
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.served_board import ServedBoard
 from pegboard.support.tasks import WORKS_FOR
 from pegboard.support.user_folders import is_of_user
 
 if TYPE_CHECKING:
-    from pegboard.daemon.requests import Front
+    from pegboard.daemon.requests import ClientFront
     from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
 log = logging.getLogger("pegboard.daemon")
@@ -48,7 +48,7 @@ class Boards:
 
     @contextlib.asynccontextmanager
     async def use(
-        self, front: Front, *, calls: Counter[str], fast_path: bool = True, note: Note | None = None
+        self, front: ClientFront, *, calls: Counter[str], fast_path: bool = True, note: Note | None = None
     ) -> AsyncGenerator[OpenBoard]:
         """Yield the board of a client's configuration: the one that it names, else that of its folder.
 
@@ -59,7 +59,7 @@ class Boards:
             ElsewhereError: the configuration has plugins in code.
             PegboardError: it cannot be used.
         """
-        found = await self._found(_path_of(front.text("config"), front.cwd), front, fast_path=fast_path)
+        found = await self._find_open_board(_path_of(front.text("config"), front.cwd), front, fast_path=fast_path)
         found.users += 1
         if found.idle is not None:
             found.idle.cancel()
@@ -72,7 +72,7 @@ class Boards:
             if is_late and found.board is not None:  # an edit counts for who comes behind it, as in a process alone
                 await found.board.take_edits()
                 if found.moves.is_set():
-                    raise ElsewhereError(found.key)
+                    raise CodePluginsError(found.key)
             WORKS_FOR.set(found)  # the task of a connection serves this client alone, until it ends
             CLIENT.set(note or _no_note)
             CALLS.set(calls)
@@ -88,7 +88,7 @@ class Boards:
             elif not found.users:
                 self._close_later(found)
 
-    async def _found(self, path: Path | None, front: Front, *, fast_path: bool) -> OpenBoard:
+    async def _find_open_board(self, path: Path | None, front: ClientFront, *, fast_path: bool) -> OpenBoard:
         for known in tuple(self.open):
             if known.is_of(path, front, fast_path=fast_path):
                 await asyncio.wait({known.opened})  # which variables it names shows when it is read
@@ -96,12 +96,12 @@ class Boards:
                     return known
         found = OpenBoard(path, front, fast_path=fast_path)
         self.open.append(found)
-        task = asyncio.create_task(self._keep(found), name=f"board {path}")
+        task = asyncio.create_task(self._keep_board_open(found), name=f"board {path}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return found
 
-    async def _keep(self, kept: OpenBoard) -> None:
+    async def _keep_board_open(self, kept: OpenBoard) -> None:
         """Open a board, and close it once it is not needed."""
         from pegboard import mcp_extra
 
@@ -110,7 +110,7 @@ class Boards:
             mcp_extra.require("`pegboard serve`")
             from pegboard.daemon.daemon_board import DaemonBoard
 
-            kept.processes, kept.runs_code = self._shared(), bool(self._own)
+            kept.processes, kept.runs_code = self._shared_processes(), bool(self._own)
             fast = None if kept.fast_path else False
             is_users = kept.path is not None and is_of_user(kept.path.parent)
             config = kept.path if kept.named or is_users else None
@@ -148,7 +148,7 @@ class Boards:
             if kept in self.open:
                 self.open.remove(kept)
 
-    def _shared(self) -> SharedProcesses:
+    def _shared_processes(self) -> SharedProcesses:
         if self._processes is None:
             from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pegboard.assembly import Pegboard
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
-from pegboard.daemon.open_board import ElsewhereError, open_board
+from pegboard.daemon.open_board import CodePluginsError, open_board
 from pegboard.ports import Store
 from pegboard.sources.mcp.source import McpSource
 
@@ -37,9 +37,9 @@ class DaemonBoard(Pegboard):
         if kept is None or kept.runs_code or all(isinstance(spec, ServerSpec) for spec in taken.specs.values()):
             return
         kept.move(taken.path)
-        raise ElsewhereError(kept.key)
+        raise CodePluginsError(kept.key)
 
     async def take_edits(self) -> None:
         """Reload, as a board does; for an edit that adds plugins in code its clients go elsewhere."""
-        with suppress(ElsewhereError):
+        with suppress(CodePluginsError):
             await super().take_edits()

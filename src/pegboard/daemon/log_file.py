@@ -29,14 +29,14 @@ class _LogFile(logging.Handler):
             error = record.exc_info[1]
             text = f"{text} ({type(error).__name__}: {error})"
         board = open_board()
-        text = printable(text if board is None else board.masked(text))
+        text = printable(text if board is None else board.mask_text(text))
         with suppress(OSError):
             os.write(2, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="backslashreplace"))
-            self._bound()
+            self._rotate_if_large()
         if board is not None and record.levelno >= logging.WARNING:
             board.show(f"pegboard: {text}", CLIENT.get())
 
-    def _bound(self) -> None:
+    def _rotate_if_large(self) -> None:
         if os.fstat(2).st_size < LARGEST:
             return
         os.replace(self._path, f"{self._path}.1")  # noqa: PTH105

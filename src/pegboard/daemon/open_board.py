@@ -18,7 +18,7 @@ from pegboard.thin.address import own_key
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.daemon.requests import Front
+    from pegboard.daemon.requests import ClientFront
     from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
 
 log = logging.getLogger("pegboard.daemon")
@@ -38,11 +38,11 @@ def open_board() -> OpenBoard | None:
     return board if isinstance(board, OpenBoard) else None
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-class ElsewhereError(Exception):
+class CodePluginsError(Exception):
     """A configuration has plugins in code: they run in a process of their own, of which this is the key."""
 
 
@@ -53,7 +53,7 @@ class OpenBoard:
     key = ""
     """What names the process of its plugins in code, once it ``moves``."""
 
-    def __init__(self, path: Path | None, front: Front, *, fast_path: bool) -> None:
+    def __init__(self, path: Path | None, front: ClientFront, *, fast_path: bool) -> None:
         self.path, self.folder, self.fast_path = path, front.cwd, fast_path
         self.named = front.text("config") is not None
         self.env = Lookups({**front.env, ROOT: front.root})
@@ -68,7 +68,7 @@ class OpenBoard:
         """Set once its configuration has plugins in code: its clients are to go to the process for these."""
         self.idle: asyncio.TimerHandle | None = None
 
-    def is_of(self, path: Path | None, front: Front, *, fast_path: bool) -> bool:
+    def is_of(self, path: Path | None, front: ClientFront, *, fast_path: bool) -> bool:
         """Return whether it is a board of the configuration of a client, whatever the variables of that client are."""
         same = self.path == path and self.named == (front.text("config") is not None) and self.fast_path == fast_path
         return (
@@ -78,7 +78,7 @@ class OpenBoard:
             and not self.moves.is_set()
         )
 
-    def names_equal_variables(self, front: Front) -> bool:
+    def names_equal_variables(self, front: ClientFront) -> bool:
         """Return whether the variables that the configuration names have the same values for a client."""
         theirs = {**front.env, ROOT: front.root}
         return all(self.env.given(name) == theirs.get(name) for name in self.env.names)
@@ -98,7 +98,7 @@ class OpenBoard:
         self.key = own_key(str(configuration), self.folder)
         self.moves.set()
 
-    def masked(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return a text without the secrets of the board."""
         return self.board.services.masker.text(text) if self.served is not None else text
 
@@ -121,12 +121,12 @@ class OpenBoard:
 
     def show(self, text: str, client: Note | None = None) -> None:
         """Show a text to the people in front of a client, or of all."""
-        text = self.masked(text)
+        text = self.mask_text(text)
         for write in tuple(self.notes.values()) if client is None else (client,):
             write(text)
 
-    def settled(self) -> None:
+    def note_settled(self) -> None:
         """Note that all which calls need is imported."""
         if self.served is not None:
-            self.served.settled()
-            self.settled = _nothing
+            self.served.note_settled()
+            self.note_settled = _do_nothing

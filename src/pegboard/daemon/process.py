@@ -32,7 +32,7 @@ IDLE: Final = 300.0
 IDLE_VARIABLE: Final = "PEGBOARD_DAEMON_IDLE"
 
 
-def run(arguments: Sequence[str], run_command: RunCommand) -> int:
+def serve_as_daemon(arguments: Sequence[str], run_command: RunCommand) -> int:
     """Be the daemon until no client needs it; return at once where another process is that.
 
     Args:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Front:
+class ClientFront:
     """A client of the daemon: the folder and the environment of its process, and what it asks for besides."""
 
     kind: str
@@ -34,13 +34,13 @@ class Front:
         return value
 
 
-def front_of(message: Message) -> Front:
+def front_of(message: Message) -> ClientFront:
     """Return the client of a hello; raises ``WireError``."""
     kind, cwd, env = message.get("kind"), message.get("cwd"), message.get("env")
     if not isinstance(kind, str) or not isinstance(cwd, str) or not isinstance(env, dict):
         raise WireError("this is no hello")
     fields = {name: value for name, value in message.items() if name not in ("kind", "cwd", "env", "secret", "version")}
-    return Front(kind=kind, cwd=cwd, env={str(name): str(value) for name, value in env.items()}, fields=fields)
+    return ClientFront(kind=kind, cwd=cwd, env={str(name): str(value) for name, value in env.items()}, fields=fields)
 
 
 class CommandOutput(Protocol):
@@ -51,7 +51,7 @@ class CommandOutput(Protocol):
         ...
 
 
-RunCommand = Callable[[Front, "Pegboard", CommandOutput], Awaitable[int]]
+RunCommand = Callable[[ClientFront, "Pegboard", CommandOutput], Awaitable[int]]
 """Run a command of a client over the board of its configuration, and return its exit code.
 
 The fields of the client are ``argv``, ``stdin`` (base64), ``columns``, ``file``, ``config``, ``token`` and ``agreed``.

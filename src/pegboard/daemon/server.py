@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.daemon.boards import Boards
 from pegboard.daemon.memory import ProcessMemory
-from pegboard.daemon.open_board import ElsewhereError
-from pegboard.daemon.requests import Front, front_of
+from pegboard.daemon.open_board import CodePluginsError
+from pegboard.daemon.requests import ClientFront, front_of
 from pegboard.daemon.stdio_clients import ProxyNotes, caller_in_front, serve_proxy
 from pegboard.errors import PegboardError
 from pegboard.support.version import __version__
@@ -44,7 +44,7 @@ _CHUNK: Final = 262_144
 class DaemonClient:
     """A client that has come in."""
 
-    def __init__(self, connection: socket.socket, front: Front) -> None:
+    def __init__(self, connection: socket.socket, front: ClientFront) -> None:
         self.socket, self.front = connection, front
         self.name, self.agent, self.since = "", "", time.time()
         self.pid, self.configuration = peer_pid(connection), ""
@@ -72,7 +72,7 @@ class DaemonClient:
         """Send a message; waits while the client does not read. Raises ``OSError`` where it has ended."""
         await asyncio.get_running_loop().sock_sendall(self.socket, wire.line_of(message))
 
-    async def ended(self) -> None:
+    async def wait_until_ended(self) -> None:
         """Wait until the client has ended; what it sends is dropped."""
         with contextlib.suppress(OSError):
             while await asyncio.get_running_loop().sock_recv(self.socket, _CHUNK):
@@ -132,12 +132,12 @@ class DaemonServer:
             connection.setblocking(False)
             task = asyncio.create_task(self._serve(connection))
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._finish_task)
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a client was not served", exc_info=error)
@@ -156,7 +156,7 @@ class DaemonServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
-            client = await self._came_in(connection)
+            client = await self._accept_connection(connection)
             if client is None:
                 return
             self.clients.add(client)
@@ -185,7 +185,7 @@ class DaemonServer:
             case kind:
                 await self.refuse(client, wire.VERSION, f"it does not know {kind!r}")
 
-    async def _came_in(self, connection: socket.socket) -> DaemonClient | None:
+    async def _accept_connection(self, connection: socket.socket) -> DaemonClient | None:
         """Return the client of a connection, or None for one that is refused."""
         uid = peer_uid(connection)
         if uid is not None and uid != os.getuid():
@@ -217,8 +217,8 @@ class DaemonServer:
 
     async def _command(self, client: DaemonClient) -> None:
         """Run a command for a client; its end cancels it."""
-        running = asyncio.create_task(self._run(client))
-        ended = asyncio.create_task(client.ended())
+        running = asyncio.create_task(self._run_client(client))
+        ended = asyncio.create_task(client.wait_until_ended())
         try:
             await asyncio.wait({running, ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -226,7 +226,7 @@ class DaemonServer:
                 task.cancel()
             await asyncio.wait({running, ended})
 
-    async def _run(self, client: DaemonClient) -> None:
+    async def _run_client(self, client: DaemonClient) -> None:
         accepted = False
         try:
             try:
@@ -236,10 +236,10 @@ class DaemonServer:
                     await self.accept(client)
                     accepted = True
                     code = await self._run_command(client.front, found.board, client)
-            except (PegboardError, ElsewhereError) as error:
+            except (PegboardError, CodePluginsError) as error:
                 if accepted:
                     raise
-                elsewhere = isinstance(error, ElsewhereError)
+                elsewhere = isinstance(error, CodePluginsError)
                 await self.refuse(client, wire.ELSEWHERE if elsewhere else wire.ALONE, str(error))
                 return
         except OSError:
@@ -262,7 +262,7 @@ class DaemonServer:
                 client.agent, client.configuration = caller.agent, board.shown_name
                 await self.accept(client, root=board.names_root)
                 await serve_proxy(board, client.socket.fileno(), caller, notes, self.stop, client.declare)
-        except ElsewhereError as error:
+        except CodePluginsError as error:
             await self.refuse(client, wire.ELSEWHERE, str(error))
         except PegboardError as error:
             await self.refuse(client, wire.ALONE, str(error))

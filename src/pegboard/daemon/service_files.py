@@ -44,17 +44,17 @@ def service_text(address: DaemonAddress, env: Mapping[str, str], platform: str =
 
 
 def _systemd(address: DaemonAddress, command: list[str], env: Mapping[str, str]) -> str:
-    variables = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in env.items())
+    variables = "".join(f"Environment={_quote_text(f'{name}={value}')}\n" for name, value in env.items())
     return (
         f"# {MARK}\n"
         "[Unit]\n"
         "Description=Pegboard: the servers of your MCP clients\n"
         "\n"
         "[Service]\n"
-        f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in command)}\n"
+        f"ExecStart={' '.join(_quote_text(word).replace('$', '$$') for word in command)}\n"
         f"{variables}"
-        f"StandardOutput=append:{_percent(address.log)}\n"
-        f"StandardError=append:{_percent(address.log)}\n"
+        f"StandardOutput=append:{_escape_percent(address.log)}\n"
+        f"StandardError=append:{_escape_percent(address.log)}\n"
         "UMask=0077\n"
         "Restart=on-failure\n"
         "\n"
@@ -63,12 +63,12 @@ def _systemd(address: DaemonAddress, command: list[str], env: Mapping[str, str])
     )
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_percent(escaped)}"'
+    return f'"{_escape_percent(escaped)}"'
 
 
-def _percent(text: str) -> str:
+def _escape_percent(text: str) -> str:
     return text.replace("%", "%%")
 
 

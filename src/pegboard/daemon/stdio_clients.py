@@ -21,7 +21,7 @@ from pegboard.thin import wire
 
 if TYPE_CHECKING:
     from pegboard.daemon.open_board import OpenBoard
-    from pegboard.daemon.requests import Front
+    from pegboard.daemon.requests import ClientFront
     from pegboard.gateway.protocol.board_port import Caller
 
 FIRST_LINES: Final = 4
@@ -29,7 +29,7 @@ FIRST_LINES: Final = 4
 _NUMBERS: Final = itertools.count(1)
 
 
-def caller_in_front(board: OpenBoard, front: Front) -> Caller:
+def caller_in_front(board: OpenBoard, front: ClientFront) -> Caller:
     """Return who calls; raises ``UnknownAgentError`` and ``UsageError``."""
     session = front.text("session")
     return caller_of(
@@ -68,17 +68,17 @@ class ProxyChannel(LineChannel):
         self._first, self._declared = FIRST_LINES, declared
         super().__init__(number, number)
 
-    def _read(self, line: bytes | None) -> None:
+    def _take_line(self, line: bytes | None) -> None:
         if self._first and line is not None:
             self._first -= 1
-            name = _name_in(line)
+            name = _client_name_in(line)
             if name:
                 self._first = 0
                 self._declared(name)
-        super()._read(line)
+        super()._take_line(line)
 
 
-def _name_in(line: bytes) -> str:
+def _client_name_in(line: bytes) -> str:
     """Return the name that a client gives itself in a message, or nothing."""
     try:
         params = json.loads(line)["params"]
@@ -107,7 +107,7 @@ async def serve_proxy(
     notes.begin(channel.write)
     moving = asyncio.create_task(_move(board, channel), name="move a client")
     try:
-        await serve_client(board.board, channel, caller, stop, board.settled)
+        await serve_client(board.board, channel, caller, stop, board.note_settled)
     finally:
         moving.cancel()
         end_client_sessions(caller.client)

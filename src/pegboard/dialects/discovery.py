@@ -16,9 +16,9 @@ from pegboard.core.model.naming import did_you_mean, first_sentence, one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools, toolkit_to_load
 from pegboard.core.state.commands import Item, Load
-from pegboard.core.state.subjects import excluded_by_loadout, heal, may_bring, tools_of_subject
+from pegboard.core.state.subjects import excluded_by_loadout, may_bring, remove_dead_leases, tools_of_subject
 from pegboard.core.surface.hinted import number_of_tools
-from pegboard.dialects.names import READ_ONLY, DialectSteps, Payload, View, meta_tool, with_hints
+from pegboard.dialects.names import READ_ONLY, DialectSteps, MetaToolAnswer, View, meta_tool, with_hints
 
 PAGE = 10
 """Plugins on a page."""
@@ -29,7 +29,7 @@ OTHER = "Other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class DiscoverableSubject:
     """A toolkit or plugin of which the session can have something: what is loaded of it, and what is not."""
 
     kind: Literal["toolkit", "plugin"] = "plugin"
@@ -88,28 +88,28 @@ class DiscoveryDialect:
         """Carry a call through."""
         match name:
             case "capability_list":
-                return Payload(value=_capabilities(view))
+                return MetaToolAnswer(value=_capabilities(view))
             case "discover_tools":
-                return _discovered(view, arguments)
+                return _discover_inactive(view, arguments)
             case "list_tool_categories":
-                return Payload(value=_categories(view))
+                return MetaToolAnswer(value=_categories(view))
             case "list_toolbelts":
-                return Payload(value=_toolbelts(view))
+                return MetaToolAnswer(value=_toolbelts(view))
             case _:
                 asked = str(arguments["plugin"])
                 done = yield Load(names=(_subject(view, asked),))
                 items = done.outcome.items if done.outcome is not None else ()
-                return _activated(done.view, asked, items[0] if items else None)
+                return _activation_payload(done.view, asked, items[0] if items else None)
 
 
 # -- what there is ---------------------------------------------------------------------------------
 
 
-def known(view: View) -> tuple[Known, ...]:
+def plugins_by_name(view: View) -> tuple[DiscoverableSubject, ...]:
     """Return every plugin of which the session can have something, by name (P9)."""
-    permissions, state = view.permissions, heal(view.permissions, view.state)
+    permissions, state = view.permissions, remove_dead_leases(view.permissions, view.state)
     active = active_tools(permissions, state)
-    found: list[Known] = []
+    found: list[DiscoverableSubject] = []
     for plugin in permissions.world.catalog.plugins.values():
         if not may_bring(permissions, state, plugin) or not permissions.may_have_tools_of(plugin):
             continue
@@ -120,7 +120,7 @@ def known(view: View) -> tuple[Known, ...]:
         ]
         if tools or not plugin.tools:
             found.append(
-                Known(
+                DiscoverableSubject(
                     name=plugin.name,
                     description=plugin.description,
                     category=plugin.category or OTHER,
@@ -132,11 +132,11 @@ def known(view: View) -> tuple[Known, ...]:
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
 
 
-def toolkits_to_activate(view: View) -> tuple[Known, ...]:
+def toolkits_to_activate(view: View) -> tuple[DiscoverableSubject, ...]:
     """Return the toolkits that are not loaded whole, in the agent's order; not those of a plugin's own name."""
-    permissions, state = view.permissions, heal(view.permissions, view.state)
+    permissions, state = view.permissions, remove_dead_leases(view.permissions, view.state)
     active, plugins = active_tools(permissions, state), permissions.world.catalog.plugins
-    found: list[Known] = []
+    found: list[DiscoverableSubject] = []
     for name in permissions.entries.loadable_toolkits:
         if name in plugins or not toolkit_to_load(permissions, state, name):
             continue
@@ -145,7 +145,7 @@ def toolkits_to_activate(view: View) -> tuple[Known, ...]:
         tools = [
             tool for tool in own if permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
         ]
-        one = Known(
+        one = DiscoverableSubject(
             kind="toolkit",
             name=name,
             description=toolkit.description,
@@ -160,7 +160,7 @@ def toolkits_to_activate(view: View) -> tuple[Known, ...]:
 
 
 def _capabilities(view: View) -> str:
-    all_ = known(view)
+    all_ = plugins_by_name(view)
     active = [one for one in all_ if one.loaded]
     plugins, toolkits = sum(not one.active for one in all_), len(toolkits_to_activate(view))
     more = " and ".join(_count(number, noun) for number, noun in ((toolkits, "toolkit"), (plugins, "plugin")) if number)
@@ -170,24 +170,26 @@ def _capabilities(view: View) -> str:
     return "\n".join(lines)
 
 
-def _discovered(view: View, arguments: JsonObject) -> Payload:
+def _discover_inactive(view: View, arguments: JsonObject) -> MetaToolAnswer:
     """List what is not active, toolkits first, or say why there is nothing to list."""
-    waiting = [*toolkits_to_activate(view), *(one for one in known(view) if not one.active)]
+    waiting = [*toolkits_to_activate(view), *(one for one in plugins_by_name(view) if not one.active)]
     category = one_line(str(arguments.get("category") or ""), limit=100)
     keyword = one_line(str(arguments.get("keyword") or ""), limit=100)
     page = int(arguments.get("page", 1))
     if category and category.casefold() not in (name.casefold() for name in _names_of_categories(view)):
         names = ", ".join(_names_of_categories(view))
         sentences = (f"There is no category '{category}'.", did_you_mean(category, _names_of_categories(view)))
-        return Payload(value=" ".join((*filter(None, sentences), f"Categories: {names}.")), is_error=True)
+        return MetaToolAnswer(value=" ".join((*filter(None, sentences), f"Categories: {names}.")), is_error=True)
     if not waiting:
-        return Payload(value="Every plugin that is available is active already.")
-    found = [one for one in waiting if _fits(one, category, keyword)]
+        return MetaToolAnswer(value="Every plugin that is available is active already.")
+    found = [one for one in waiting if _matches_query(one, category, keyword)]
     if not found:
-        return Payload(value=f"No plugin that is not active fits{_asked(category, keyword)}. Try other words.")
+        return MetaToolAnswer(
+            value=f"No plugin that is not active fits{_query_text(category, keyword)}. Try other words."
+        )
     pages = -(-len(found) // PAGE)
     if page > pages:
-        return Payload(
+        return MetaToolAnswer(
             value=f"There is no page {page}: there {'is' if pages == 1 else 'are'} {_count(pages, 'page')}.",
             is_error=True,
         )
@@ -197,10 +199,10 @@ def _discovered(view: View, arguments: JsonObject) -> Payload:
     lines = [f"## {nouns.capitalize()} that can be activated", *(line for one in shown for line in _entry(one))]
     number = _count(len(found), found[0].kind) if " and " not in nouns else f"{len(found)} {nouns}"
     lines += ["", f"Page {page}/{pages}, {number}.{more} Activate one with activate_tool."]
-    return Payload(value="\n".join(lines))
+    return MetaToolAnswer(value="\n".join(lines))
 
 
-def _fits(one: Known, category: str, keyword: str) -> bool:
+def _matches_query(one: DiscoverableSubject, category: str, keyword: str) -> bool:
     if category and one.category.casefold() != category.casefold():
         return False
     texts = [one.name, one.description, *one.members]
@@ -208,11 +210,11 @@ def _fits(one: Known, category: str, keyword: str) -> bool:
     return all(word in " ".join(texts).casefold() for word in keyword.casefold().split())
 
 
-def _asked(category: str, keyword: str) -> str:
+def _query_text(category: str, keyword: str) -> str:
     return (f" category '{category}'" if category else "") + (f" keyword '{keyword}'" if keyword else "")
 
 
-def _entry(one: Known) -> Iterator[str]:
+def _entry(one: DiscoverableSubject) -> Iterator[str]:
     """Yield a plugin and the first of its tools that are not loaded."""
     yield _line(one, one.rest)
     for tool in one.rest[:FUNCTIONS]:
@@ -221,7 +223,7 @@ def _entry(one: Known) -> Iterator[str]:
         yield f"  - and {len(one.rest) - FUNCTIONS} more"
 
 
-def _line(one: Known, tools: Sequence[Tool]) -> str:
+def _line(one: DiscoverableSubject, tools: Sequence[Tool]) -> str:
     total = len(one.loaded) + len(one.rest)
     if not total or one.unseen:
         count = "tools not known yet"
@@ -258,24 +260,26 @@ def _subject(view: View, asked: str) -> str:
     )
 
 
-def _activated(view: View, asked: str, item: Item | None) -> Payload:
+def _activation_payload(view: View, asked: str, item: Item | None) -> MetaToolAnswer:
     name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
     match item.status if item is not None else "error":
         case "loaded" | "already_loaded":
-            active = active_tools(view.permissions, heal(view.permissions, view.state))
+            active = active_tools(view.permissions, remove_dead_leases(view.permissions, view.state))
             subject = item.subject if item is not None and item.subject is not None else Ref("plugin", name)
             found = tools_of_subject(view.permissions, subject).tools
             tools = tuple({tool.id: tool for tool, _ in found if tool.id in active}.values())
             if item is not None and item.status == "already_loaded":
-                return Payload(
+                return MetaToolAnswer(
                     value=f"{subject.kind.capitalize()} '{name}' is already loaded and available.", schemas=tools
                 )
             lines = (f"Activated {subject.kind} '{name}' with {_count(len(tools), 'tool')}:", *map(_function, tools))
-            return Payload(value="\n".join(lines), schemas=tools)
+            return MetaToolAnswer(value="\n".join(lines), schemas=tools)
         case "not_found" if item is None or item.subject is None:
-            return Payload(value=f"Plugin '{name}' was not found. See discover_tools for what there is.", is_error=True)
+            return MetaToolAnswer(
+                value=f"Plugin '{name}' was not found. See discover_tools for what there is.", is_error=True
+            )
         case _:
-            return Payload(value=item.message if item is not None else "Nothing was done.", is_error=True)
+            return MetaToolAnswer(value=item.message if item is not None else "Nothing was done.", is_error=True)
 
 
 # -- categories and loadouts -----------------------------------------------------------------------
@@ -283,18 +287,18 @@ def _activated(view: View, asked: str, item: Item | None) -> Payload:
 
 def _names_of_categories(view: View) -> tuple[str, ...]:
     """Return the 13 categories, then those of authors, then that of plugins without one."""
-    own = sorted({one.category for one in known(view)} - {*CATEGORIES, OTHER})
+    own = sorted({one.category for one in plugins_by_name(view)} - {*CATEGORIES, OTHER})
     return (*CATEGORIES, *own, OTHER)
 
 
 def _categories(view: View) -> str:
-    all_ = known(view)
+    all_ = plugins_by_name(view)
     lines = ["## Categories"]
     for name in _names_of_categories(view):
         group = [one for one in all_ if one.category.casefold() == name.casefold()]
         if group or name in CATEGORIES:
             active = sum(one.active for one in group)
-            names = f": {_listed(one.name for one in group)}" if group else ""
+            names = f": {_join_names(one.name for one in group)}" if group else ""
             lines.append(f"- **{one_line(name)}** ({_count(len(group), 'plugin')}, {active} active){names}")
     return "\n".join(lines)
 
@@ -318,12 +322,12 @@ def _toolbelts(view: View) -> str:
         parts = (
             f"{len(active)} active",
             f"{len(discoverable)} discoverable",
-            f"categories: {_listed(loadout.categories)}" if loadout.categories else "",
-            f"disabled: {_listed(disabled)}" if disabled else "",
+            f"categories: {_join_names(loadout.categories)}" if loadout.categories else "",
+            f"disabled: {_join_names(disabled)}" if disabled else "",
         )
         lines.append(f"- **{one_line(loadout.name)}**{parent}{now}: {'; '.join(filter(None, parts))}")
     return "\n".join(lines)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(one_line(name) for name in names)

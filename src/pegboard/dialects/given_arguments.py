@@ -35,30 +35,30 @@ _ARGUMENTS: Final = frozenset({"arguments", *dict(_MEANT)["arguments",]})
 """What models call the arguments of a tool."""
 
 
-def mistake(tool: Tool, arguments: JsonObject, problems: list[str]) -> str:
+def why_mistaken(tool: Tool, arguments: JsonObject, problems: list[str]) -> str:
     """Return why a call of a meta-tool is not carried out, with the right call, or nothing.
 
     ``problems`` is why its arguments do not fit its schema; what else it passes on is asked by :func:`lost`.
     """
-    renamed = dict(_misnamed(tool, arguments))
+    renamed = dict(_misnamed_parameters(tool, arguments))
     if not problems and not renamed:
         return ""
     if problems:
         why = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
     else:
-        why = f"'{tool.wire}' has no argument {_quoted(renamed)}, and has done nothing."
-    right = _right(tool, arguments, renamed)
+        why = f"'{tool.wire}' has no argument {_quote(renamed)}, and has done nothing."
+    right = _corrected_arguments(tool, arguments, renamed)
     given = {name: value for name, value in arguments.items() if name in _properties(tool)}
     return why if problems and right == given else f"{why} {_call(tool, right)}"
 
 
-def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
+def why_arguments_lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     """Return why a call is not passed on to its target: something written beside would not reach it; else nothing."""
     own: JsonObject = arguments.get("arguments") or {}
     is_open = target.input_schema.get("additionalProperties") is not False
-    beside = dict(_beside(tool, arguments, _properties(target), is_open=is_open))
+    beside = dict(_arguments_beside(tool, arguments, _properties(target), is_open=is_open))
     if not beside:
-        return _wrapped(tool, arguments, target)
+        return _why_wrapped(tool, arguments, target)
     right = dict(own)
     for key, value in beside.items():
         other = None if key in _properties(target) else _parameter(tool, key)
@@ -68,12 +68,12 @@ def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
             right.setdefault(key, value)
     name = str(arguments["name"])
     return (
-        f"'{tool.wire}' passes 'arguments' on and nothing else: {_quoted(beside)} would not reach '{name}', which has "
+        f"'{tool.wire}' passes 'arguments' on and nothing else: {_quote(beside)} would not reach '{name}', which has "
         f"not run. {_call(tool, {'name': name, 'arguments': right})}"
     )
 
 
-def _wrapped(tool: Tool, arguments: JsonObject, target: Tool) -> str:
+def _why_wrapped(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     """Return why a call is not passed on whose arguments are all inside another `arguments`; else nothing."""
     own: JsonObject = arguments.get("arguments") or {}
     properties = _properties(target)
@@ -81,7 +81,12 @@ def _wrapped(tool: Tool, arguments: JsonObject, target: Tool) -> str:
         return ""
     ((key, value),) = own.items()
     inner = _object(value)
-    if key in properties or _word(key) not in _ARGUMENTS or not inner or not inner.keys() <= properties.keys():
+    if (
+        key in properties
+        or _normalized_name(key) not in _ARGUMENTS
+        or not inner
+        or not inner.keys() <= properties.keys()
+    ):
         return ""
     name = str(arguments["name"])
     return (
@@ -90,7 +95,9 @@ def _wrapped(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     )
 
 
-def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject, *, is_open: bool) -> Iterator[tuple[str, Any]]:
+def _arguments_beside(
+    tool: Tool, arguments: JsonObject, properties: JsonObject, *, is_open: bool
+) -> Iterator[tuple[str, Any]]:
     """Yield what is written beside ``arguments`` and is meant for the tool, by the name that the tool has for it."""
     own: JsonObject = arguments.get("arguments") or {}
     for key, value in arguments.items():
@@ -98,7 +105,7 @@ def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject, *, is_ope
             continue
         if key.startswith("_") and key not in properties:  # a client's own, not the model's
             continue
-        parameter = _alike(key, properties)
+        parameter = _similar_parameter(key, properties)
         if parameter is not None:
             if parameter not in own or own[parameter] != value:
                 yield parameter, value
@@ -109,7 +116,7 @@ def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject, *, is_ope
             yield key, value
 
 
-def _misnamed(tool: Tool, arguments: JsonObject) -> Iterator[tuple[str, str]]:
+def _misnamed_parameters(tool: Tool, arguments: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each key that can only stand for a parameter of a meta-tool, and that parameter."""
     for key, value in arguments.items():
         parameter = _parameter(tool, key)
@@ -118,7 +125,7 @@ def _misnamed(tool: Tool, arguments: JsonObject) -> Iterator[tuple[str, str]]:
         if value in (None, "", []) or key.startswith("_") or _is_own_name(value, tool):
             continue
         schema = _properties(tool)[parameter]
-        if not _is_repeated(_typed(value, schema), _typed(arguments.get(parameter), schema)):
+        if not _is_repeated(_convert_value(value, schema), _convert_value(arguments.get(parameter), schema)):
             yield key, parameter
 
 
@@ -141,27 +148,27 @@ def _parameter(tool: Tool, key: str) -> str | None:
     properties = _properties(tool)
     if key in properties:
         return None
-    if (alike := _alike(key, properties)) is not None:
+    if (alike := _similar_parameter(key, properties)) is not None:
         return alike
-    word = _word(key)
+    word = _normalized_name(key)
     named = (parameter for parameters, others in _MEANT if word in others for parameter in parameters)
     return next((parameter for parameter in named if parameter in properties), None)
 
 
-def _right(tool: Tool, arguments: JsonObject, renamed: Mapping[str, str]) -> dict[str, object]:
+def _corrected_arguments(tool: Tool, arguments: JsonObject, renamed: Mapping[str, str]) -> dict[str, object]:
     """Return the arguments under the names of the parameters, each that is required among them."""
     properties = _properties(tool)
     right: dict[str, object] = {
-        name: _typed(value, properties[name]) for name, value in arguments.items() if name in properties
+        name: _convert_value(value, properties[name]) for name, value in arguments.items() if name in properties
     }
     for key, parameter in renamed.items():
-        value = _typed(arguments[key], properties[parameter])
-        right[parameter] = _together(right[parameter], value) if parameter in right else value
+        value = _convert_value(arguments[key], properties[parameter])
+        right[parameter] = _merge_values(right[parameter], value) if parameter in right else value
     required: list[str] = tool.input_schema.get("required", [])
     return {**{name: _placeholder(properties[name]) for name in required if name not in right}, **right}
 
 
-def _together(first: object, second: object) -> object:
+def _merge_values(first: object, second: object) -> object:
     """Return two values of one parameter as one, where it is a list; else the first."""
     if isinstance(first, list) and isinstance(second, list):
         mine, more = cast("list[object]", first), cast("list[object]", second)
@@ -169,7 +176,7 @@ def _together(first: object, second: object) -> object:
     return cast("object", first)
 
 
-def _typed(value: object, schema: JsonObject) -> object:
+def _convert_value(value: object, schema: JsonObject) -> object:
     """Return a value in the kind that its parameter has; several texts for one as one text."""
     if schema.get("type") == "string" and isinstance(value, list):
         return ",".join(map(str, cast("list[object]", value)))
@@ -186,12 +193,16 @@ def _placeholder(schema: JsonObject) -> Any:
     return [text] if schema.get("type") == "array" else text
 
 
-def _alike(key: str, properties: JsonObject) -> str | None:
+def _similar_parameter(key: str, properties: JsonObject) -> str | None:
     """Return the parameter whose name is a key but for case and separators."""
-    return key if key in properties else next((name for name in properties if _word(name) == _word(key)), None)
+    return (
+        key
+        if key in properties
+        else next((name for name in properties if _normalized_name(name) == _normalized_name(key)), None)
+    )
 
 
-def _word(name: str) -> str:
+def _normalized_name(name: str) -> str:
     """Return a name in one word of small letters.
 
     >>> _word("tool_Name"), _word("toolName")
@@ -204,7 +215,7 @@ def _properties(tool: Tool) -> JsonObject:
     return tool.input_schema.get("properties") or {}
 
 
-def _quoted(names: Mapping[str, object]) -> str:
+def _quote(names: Mapping[str, object]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 

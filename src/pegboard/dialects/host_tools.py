@@ -17,7 +17,7 @@ _WORST: JsonObject = {"readOnlyHint": False, "destructiveHint": True, "idempoten
 
 def delegate_tool(permissions: CompiledPermissions) -> Tool:
     """Return the definition of ``delegate``: it names the agents that this one may delegate to."""
-    agents = [_described(permissions, name) for name in delegates(permissions)]
+    agents = [_describe_agent(permissions, name) for name in delegates(permissions)]
     properties: dict[str, JsonObject] = {
         "task": {"type": "string", "description": "Everything that it needs to know: it reads nothing else."},
         "kind": {"type": "string", "description": f"What its tools are for: {', '.join(SUBAGENTS)}."},
@@ -29,7 +29,7 @@ def delegate_tool(permissions: CompiledPermissions) -> Tool:
     return meta_tool(DELEGATE, text, properties, required=("task",), annotations=_WORST)
 
 
-def _described(permissions: CompiledPermissions, name: str) -> str:
+def _describe_agent(permissions: CompiledPermissions, name: str) -> str:
     role = first_sentence(permissions.world.agents[name].role)
     return f"{name} ({one_line(role, limit=100).removesuffix('.')})" if role else name
 

@@ -9,8 +9,8 @@ from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import IDLE_TURNS, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
-from pegboard.dialects.names import DialectSteps, Payload, View, loaded_schemas, meta_tool, with_hints
-from pegboard.dialects.search_tool import SEARCH, search_definition, searched
+from pegboard.dialects.names import DialectSteps, MetaToolAnswer, View, loaded_schemas, meta_tool, with_hints
+from pegboard.dialects.search_tool import SEARCH, search_definition, search_steps
 
 NAME = "invokeother_tool"
 _DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout", "denied_pause"})
@@ -41,7 +41,7 @@ class InvokeOtherDialect:
     def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:  # noqa: ARG002
         """Carry a call through."""
         if name == SEARCH:
-            return (yield from searched(arguments))
+            return (yield from search_steps(arguments))
         mode = str(arguments["mode"])
         if mode == "fallback":
             done = yield Fallback()
@@ -49,13 +49,13 @@ class InvokeOtherDialect:
         names = tuple(part.strip() for part in str(arguments.get("query", "")).split(",") if part.strip())
         if not names:
             message = f"No tools specified to {mode}. Give their names, separated by commas."
-            return Payload(value={"success": False, "message": message}, is_error=True)
+            return MetaToolAnswer(value={"success": False, "message": message}, is_error=True)
         done = yield Load(names=names) if mode == "load" else Unload(names=names)
-        return _answer(done.view, done.outcome, mode)
+        return _answer_payload(done.view, done.outcome, mode)
 
 
-def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
-    items = [_always_there(item, mode) for item in outcome.items] if outcome is not None else []
+def _answer_payload(view: View, outcome: Outcome | None, mode: str) -> MetaToolAnswer:
+    items = [_item_of_present_tool(item, mode) for item in outcome.items] if outcome is not None else []
     done = f"{mode}ed"
     succeeded = [item for item in items if item.status in SUCCEEDED]
     changed = [item.name for item in succeeded if item.status != "not_loaded"]
@@ -64,12 +64,12 @@ def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
     if errors:
         value["errors"] = errors
     value["message"] = _message(mode, changed, succeeded, errors)
-    return Payload(
+    return MetaToolAnswer(
         value=value, is_error=not succeeded, schemas=loaded_schemas(view, succeeded) if mode == "load" else ()
     )
 
 
-def _always_there(item: Item, mode: str) -> Item:
+def _item_of_present_tool(item: Item, mode: str) -> Item:
     """Return the answer for a name; this tool itself is an essential one, which nobody lists (T4)."""
     if item.name != NAME or item.status != "not_found":
         return item
@@ -118,10 +118,10 @@ def _switched_off(view: View, name: str) -> bool:
     return any(code.startswith("granted") for code in codes) and bool(codes & _DISABLED)
 
 
-def _fallback(outcome: Outcome | None) -> Payload:
+def _fallback(outcome: Outcome | None) -> MetaToolAnswer:
     if outcome is None or outcome.status == "refused":
         message = outcome.message if outcome is not None else "Nothing was done."
-        return Payload(value={"success": False, "message": message}, is_error=True)
+        return MetaToolAnswer(value={"success": False, "message": message}, is_error=True)
     item = outcome.items[0]
     value: dict[str, Any] = {
         "success": True,
@@ -131,4 +131,4 @@ def _fallback(outcome: Outcome | None) -> Payload:
     }
     if item.details["excluded"]:
         value["left_out"] = item.details["excluded"]
-    return Payload(value=value, schemas=outcome.added)
+    return MetaToolAnswer(value=value, schemas=outcome.added)

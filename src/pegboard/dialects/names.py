@@ -117,7 +117,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class StepAnswer:
     """The answer to a step: what a command did and how the session looks after it, or what was found.
 
     ``count`` counts the tokens of a text.
@@ -130,7 +130,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
+class MetaToolAnswer:
     """The answer of a meta-tool.
 
     ``schemas`` are the tools whose schemas the model needs now; ``inline`` says that ``value``
@@ -153,7 +153,7 @@ class Payload:
 
 
 DialectStep = Command | Search
-DialectSteps = Generator[DialectStep, Done, Payload]
+DialectSteps = Generator[DialectStep, StepAnswer, MetaToolAnswer]
 
 
 class Dialect(Protocol):

@@ -16,7 +16,7 @@ from pegboard.core.surface.definitions import definitions
 from pegboard.dialects.names import (
     DialectSteps,
     Found,
-    Payload,
+    MetaToolAnswer,
     View,
     lease_on,
     meta_tool,
@@ -123,16 +123,18 @@ def _item(item: Item) -> dict[str, Any]:
 
 def _payload(
     outcome: Outcome | None, items: list[dict[str, Any]], *, schemas: tuple[Tool, ...] = (), more: JsonObject = EMPTY
-) -> Payload:
+) -> MetaToolAnswer:
     """Return the payload of a load or unload; ``more`` stands behind what every payload has."""
     status = outcome.status if outcome is not None else "refused"
     value: dict[str, Any] = {"status": status, "items": items}
     if outcome is not None and outcome.takes_effect is not None:
         value["takes_effect"] = outcome.takes_effect
-    return Payload(value={**value, **more}, is_error=status == "refused", schemas=schemas, inline=True, compact=True)
+    return MetaToolAnswer(
+        value={**value, **more}, is_error=status == "refused", schemas=schemas, inline=True, compact=True
+    )
 
 
-def _load_payload(view: View, outcome: Outcome | None) -> Payload:
+def _load_payload(view: View, outcome: Outcome | None) -> MetaToolAnswer:
     """Return the items, each with the schemas that no item before it has, then those that came beside.
 
     Where the host reveals them itself there are names in place of schemas (D4), as long as they are few.
@@ -150,7 +152,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    ahead = _anticipated(view, outcome)
+    ahead = _anticipated_ids(view, outcome)
     needed = [tool for tool in beside if tool.id not in ahead]
     required = shown(needed, schemas.values())
     siblings = shown([tool for tool in beside if tool.id in ahead], [*schemas.values(), *needed])
@@ -162,7 +164,7 @@ def _names(tools: Iterable[Tool], _: Iterable[Tool] = ()) -> list[str]:
     return [tool.wire for tool in tools]
 
 
-def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:
+def _anticipated_ids(view: View, outcome: Outcome | None) -> frozenset[str]:
     """Return the ids of what a load brought ahead of being asked for (S5)."""
     subjects = outcome.anticipated if outcome is not None else ()
     return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.permissions, lease_on(ref)))

@@ -10,7 +10,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.surface.definitions import Texts, definition
 from pegboard.core.surface.hints import Count
-from pegboard.dialects.names import READ_ONLY, DialectSteps, Found, FoundTool, Payload, Search, meta_tool
+from pegboard.dialects.names import READ_ONLY, DialectSteps, Found, FoundTool, MetaToolAnswer, Search, meta_tool
 
 SEARCH: Final = "search_tools"
 RESULTS: Final = 5
@@ -37,7 +37,7 @@ def search_of(arguments: JsonObject) -> Search:
     return Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
 
 
-def searched(arguments: JsonObject) -> DialectSteps:
+def search_steps(arguments: JsonObject) -> DialectSteps:
     """Search, and load nothing of what is found."""
     search = search_of(arguments)
     done = yield search
@@ -59,16 +59,16 @@ FAR: Final = 0.8
 """A result with less than this share of the best score is only named."""
 
 
-def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, count: Count) -> Payload:
+def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, count: Count) -> MetaToolAnswer:
     """Return the payload of a search: results, those that were loaded with their schemas, and further names.
 
     Over the budget siblings go first, then further names, then sentences, the last result's first, then results from
     the end, then texts of what was loaded, and never required arguments.
     """
-    payload = Payload(value={})
+    payload = MetaToolAnswer(value={})
     for answer in _ever_smaller(_Answer(found=_without_far(found), loaded={tool.wire: tool for tool in loaded})):
-        payload = Payload(value=_value(answer, more), schemas=loaded, inline=True, compact=True)
-        if _fits(payload.text(), count):
+        payload = MetaToolAnswer(value=_value(answer, more), schemas=loaded, inline=True, compact=True)
+        if _within_tokens(payload.text(), count):
             break
     return payload
 
@@ -92,14 +92,14 @@ def _without_far(found: Found) -> Found:
     return replace(found, results=near, further=(*far, *found.further))
 
 
-def _fits(text: str, count: Count) -> bool:
+def _within_tokens(text: str, count: Count) -> bool:
     return len(text.encode(errors="surrogatepass")) <= BYTES_PER_TOKEN * TOKENS or count(text) <= TOKENS
 
 
 def _ever_smaller(answer: _Answer) -> Iterator[_Answer]:
     """Yield an answer, each time with less of it."""
     yield answer
-    for found in _with_less(answer.found, answer.loaded):
+    for found in _shrinking_results(answer.found, answer.loaded):
         answer = replace(answer, found=found)
         yield answer
     if answer.loaded:
@@ -107,7 +107,7 @@ def _ever_smaller(answer: _Answer) -> Iterator[_Answer]:
         yield replace(answer, texts="none")
 
 
-def _with_less(found: Found, loaded: Mapping[str, Tool]) -> Iterator[Found]:
+def _shrinking_results(found: Found, loaded: Mapping[str, Tool]) -> Iterator[Found]:
     """Yield what was found, each time with less of it, but for what was loaded."""
     yield (found := replace(found, siblings=()))
     while found.further:
@@ -125,7 +125,7 @@ def _value(answer: _Answer, more: JsonObject) -> dict[str, Any]:
     several = len(found.query) > 1
     results = [_result(result, answer, several=several) for result in found.results]
     value: dict[str, Any] = {"status": "ok", **more, "results": results}
-    if names := shortened((*found.further, *found.siblings)):
+    if names := shorten_names((*found.further, *found.siblings)):
         value["more"] = names
     if answer.texts != "whole":
         value["shortened"] = SHORTENED
@@ -160,7 +160,7 @@ def _result(result: FoundTool, answer: _Answer, *, several: bool) -> dict[str, A
     return entry
 
 
-def shortened(names: Iterable[str]) -> str:
+def shorten_names(names: Iterable[str]) -> str:
     """Return names in one text, what several have in front stated once.
 
     >>> shortened(["git__log", "read", "git__diff", "file__read"])
@@ -171,8 +171,8 @@ def shortened(names: Iterable[str]) -> str:
         lead, _, own = name.partition("__")
         parted = bool(lead and own)
         groups.setdefault((f"{lead}__" if parted else name, parted), []).append(own)
-    return ", ".join(_together(lead, own) if parted else lead for (lead, parted), own in groups.items())
+    return ", ".join(_with_common_prefix(lead, own) if parted else lead for (lead, parted), own in groups.items())
 
 
-def _together(lead: str, own: Sequence[str]) -> str:
+def _with_common_prefix(lead: str, own: Sequence[str]) -> str:
     return f"{lead}{{{', '.join(own)}}}" if len(own) > 1 else f"{lead}{own[0]}"

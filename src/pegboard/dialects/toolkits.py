@@ -9,19 +9,19 @@ from pegboard.core.model.leases import UNLOAD
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.active_tools import from_start
+from pegboard.core.state.active_tools import is_toolkit_from_start
 from pegboard.core.state.commands import Load, Outcome, Unload
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import remove_dead_leases
 from pegboard.dialects.names import (
     READ_ONLY,
     DialectSteps,
-    Payload,
+    MetaToolAnswer,
     View,
     loaded_schemas,
     meta_tool,
     with_hints,
 )
-from pegboard.dialects.search_tool import SEARCH, search_definition, searched
+from pegboard.dialects.search_tool import SEARCH, search_definition, search_steps
 
 TOOL = "dynamic_tools"
 _TAKES_EFFECT = frozenset({"already_loaded", "loaded", "not_loaded", "unloaded"})
@@ -65,9 +65,9 @@ class ToolkitsDialect:
     def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:
         """Carry a call through."""
         if name == "list_toolkits":
-            return Payload(value=_listing(view), sort_keys=True)
+            return MetaToolAnswer(value=_list_payload(view), sort_keys=True)
         if name == SEARCH:
-            return (yield from searched(arguments))
+            return (yield from search_steps(arguments))
         toolkit = str(arguments["toolkit"])
         known = _resolve(view, toolkit)
         if known is None and _is_member(view, toolkit):
@@ -78,29 +78,29 @@ class ToolkitsDialect:
                 return refused
             subject = f"toolkit:{known}"
         done = yield Load(names=(subject,)) if name == "load_tools" else Unload(names=(subject,))
-        return _answer(done.view, str(known), done.outcome)
+        return _answer_payload(done.view, str(known), done.outcome)
 
 
-def allowed(view: View) -> tuple[str, ...]:
+def allowed_toolkits(view: View) -> tuple[str, ...]:
     """Return the toolkits that the agent may load, in the order in which they were allowed."""
     return view.permissions.entries.loadable_toolkits
 
 
-def loaded(view: View) -> tuple[str, ...]:
+def loaded_toolkits(view: View) -> tuple[str, ...]:
     """Return the toolkits that are loaded, in the order in which they were allowed."""
-    state = heal(view.permissions, view.state)
+    state = remove_dead_leases(view.permissions, view.state)
     leased = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
-    return tuple(name for name in allowed(view) if name in leased or _starting(view, name))
+    return tuple(name for name in allowed_toolkits(view) if name in leased or _is_loaded_from_start(view, name))
 
 
-def _starting(view: View, name: str) -> bool:
+def _is_loaded_from_start(view: View, name: str) -> bool:
     """Return whether a toolkit is loaded from the start, and not out of the session's scope (P5)."""
     permissions = view.permissions
-    return from_start(permissions, name) and not permissions.out_of_scope(permissions.entries.toolkits[name])
+    return is_toolkit_from_start(permissions, name) and not permissions.out_of_scope(permissions.entries.toolkits[name])
 
 
-def _listing(view: View) -> dict[str, Any]:
-    now = loaded(view)
+def _list_payload(view: View) -> dict[str, Any]:
+    now = loaded_toolkits(view)
     return {
         "status": "ok",
         "tool": TOOL,
@@ -111,9 +111,9 @@ def _listing(view: View) -> dict[str, Any]:
                 "description": one_line(view.permissions.world.toolkits[name].description),
                 "tool_names": _tool_names(view, name),
                 "loaded": name in now,
-                "sticky": from_start(view.permissions, name),
+                "sticky": is_toolkit_from_start(view.permissions, name),
             }
-            for name in allowed(view)
+            for name in allowed_toolkits(view)
         ],
     }
 
@@ -144,13 +144,13 @@ def _resolve(view: View, name: str) -> str | None:
 
 def _is_member(view: View, name: str) -> bool:
     """Return whether a member of an allowed toolkit is named: what of it works is loaded so, if the whole cannot be."""
-    members = (entry for toolkit in allowed(view) for entry in _members(view, toolkit))
+    members = (entry for toolkit in allowed_toolkits(view) for entry in _members(view, toolkit))
     return any(name in (entry.member.name, entry.plugin) for entry in members)
 
 
-def _unreachable(view: View, asked: str, known: str | None) -> Payload | None:
+def _unreachable(view: View, asked: str, known: str | None) -> MetaToolAnswer | None:
     """Return the answer for a toolkit that does not exist or is not this agent's (seed 000)."""
-    names = allowed(view)
+    names = allowed_toolkits(view)
     if known is not None and known in names:
         return None
     choice = f" Allowed toolkits: {', '.join(names) or 'none'}."
@@ -162,12 +162,12 @@ def _unreachable(view: View, asked: str, known: str | None) -> Payload | None:
     return _payload(view, asked, status, message, allowed_toolkits=list(names))
 
 
-def _answer(view: View, toolkit: str, outcome: Outcome | None) -> Payload:
+def _answer_payload(view: View, toolkit: str, outcome: Outcome | None) -> MetaToolAnswer:
     if outcome is None or not outcome.items:
         return _payload(view, toolkit, "error", "Nothing was done.")
     item = outcome.items[0]
     if item.status == "not_found":
-        names = allowed(view)
+        names = allowed_toolkits(view)
         message = f"Toolkit '{toolkit}' is not allowed for this agent."
         return _payload(view, toolkit, "not_allowed", message, allowed_toolkits=list(names))
     extra: dict[str, Any] = dict(item.details)
@@ -187,14 +187,14 @@ def _payload(
     *,
     schemas: tuple[Tool, ...] = (),
     **extra: Any,
-) -> Payload:
+) -> MetaToolAnswer:
     value = {
         "status": status,
         "tool": TOOL,
         "toolkit": one_line(toolkit, limit=100),
-        "loaded_toolkits": list(loaded(view)),
+        "loaded_toolkits": list(loaded_toolkits(view)),
         "message": message,
         **extra,
     }
     failed = status not in _TAKES_EFFECT
-    return Payload(value=value, is_error=failed, schemas=schemas, sort_keys=True)
+    return MetaToolAnswer(value=value, is_error=failed, schemas=schemas, sort_keys=True)

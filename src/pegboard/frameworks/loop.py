@@ -30,7 +30,7 @@ from pegboard.core.state.active_tools import available_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.core.surface.definitions import defines, not_defined
+from pegboard.core.surface.definitions import is_definition_of, not_defined
 from pegboard.errors import PegboardError, UsageError
 from pegboard.frameworks.runs import SessionRun, StepRequest, tool_for
 from pegboard.support.encodable import encodable
@@ -145,14 +145,14 @@ class Loop:
         listed, declared, loaded = await self._tools(step, history)
         deferred = [tool for wire, tool in declared.items() if wire not in self._head] if self._reveals else []
         shown: dict[str, JsonObject | None] = dict.fromkeys(self._head) if self._reveals else {}
-        shown |= {tool.wire: self._form.definition(self._taken(tool)) for tool in deferred}
+        shown |= {tool.wire: self._form.definition(self._tool_for_provider(tool)) for tool in deferred}
         change = self._change(step, history, listed, shown, loaded)
         self._added = self._form.change(change, reveals=self._reveals)
         parts = RequestParts(
             model=self._model,
             system=tuple(text for text in (self._system, step.prefix) if text),
-            head=[*map(self._taken, self._head.values())],
-            deferred=[*map(self._taken, deferred)],
+            head=[*map(self._tool_for_provider, self._head.values())],
+            deferred=[*map(self._tool_for_provider, deferred)],
             choice=self._choice(step),
             reveals=self._reveals,
             encrypted=self._encrypted,
@@ -182,12 +182,12 @@ class Loop:
             raise UsageError("There was no request that this could answer.", hint="Ask with loop.request(messages).")
         self._has_replied, self._asks_again, self.waiting, self.logins = True, False, {}, {}
         added, self._added, self.text = self._added, [], said.text
-        calls = said.calls if self._run.answered(content=said.text, calls=said.calls, cut=said.cut) else ()
+        calls = said.calls if self._run.take_answer(content=said.text, calls=said.calls, cut=said.cut) else ()
         if calls:
             return [*added, *said.messages, *await self._results(calls, EMPTY)]
         if said.unfinished:
             return [*added, *said.messages]
-        if self._run.asks_again():
+        if self._run.asks_model_again():
             self._asks_again = True
             return added
         self.text += await self._run.close(self._session)
@@ -317,19 +317,19 @@ class Loop:
         left = [name for name in (*self._head, *history.revealed) if name in shown and name not in listed]
         return HistoryChange(
             joined=tuple(
-                self._taken(tool)
+                self._tool_for_provider(tool)
                 for name, tool in listed.items()
                 if (
                     name in history.removed
                     if name in self._head
-                    else name not in revealed and not defines(history.defined.get(name), tool)
+                    else name not in revealed and not is_definition_of(history.defined.get(name), tool)
                 )
             ),
             left=tuple(name for name in dict.fromkeys(left) if name not in history.removed),
             note="\n\n".join(filter(None, texts)),
         )
 
-    def _taken(self, tool: Tool) -> Tool:
+    def _tool_for_provider(self, tool: Tool) -> Tool:
         """Return a tool as the provider takes it."""
         return tool_for(self._provider, tool, self._session)
 
@@ -341,9 +341,11 @@ class Loop:
 
     async def _results(self, calls: Sequence[ModelCall], given: Mapping[str, object]) -> list[Message]:
         """Return the messages that answer calls; those that wait for a person are noted."""
-        answers = await asyncio.gather(*(self._called(call, time.monotonic(), given.get(call.id)) for call in calls))
+        answers = await asyncio.gather(
+            *(self._answer_call(call, time.monotonic(), given.get(call.id)) for call in calls)
+        )
         made = list(zip(calls, answers, strict=True))
-        self.waiting = {call.id: one.approval for call, one in made if _waits(one) and one.approval is not None}
+        self.waiting = {call.id: one.approval for call, one in made if _is_waiting(one) and one.approval is not None}
         self.logins = {
             call.id: one.login for call, one in made if one.status == "needs_login" and one.login is not None
         }
@@ -354,7 +356,7 @@ class Loop:
         ]
         return self._form.results(results) if results else []
 
-    async def _called(self, call: ModelCall, arrived: float, given: object) -> CallAnswer:
+    async def _answer_call(self, call: ModelCall, arrived: float, given: object) -> CallAnswer:
         """Return the answer to a call; one that cannot be made has an answer too, so that no other is lost."""
         if self._run is None or (call.arguments is None and not self._run.cut):
             return answer("invalid_arguments", _NO_OBJECT)
@@ -392,10 +394,10 @@ class SyncLoop:
             raise UsageError("A SyncLoop needs a session that blocks.", hint="Open it with Pegboard.open_sync.")
         self._session = session
 
-        async def made(inner: Session) -> Loop:
+        async def make_loop(inner: Session) -> Loop:
             return Loop(inner, form=form, model=model, system=system, limit=limit, result_limit=result_limit)
 
-        self._loop = session.wait(made)
+        self._loop = session.wait(make_loop)
 
     @property
     def done(self) -> bool:
@@ -419,21 +421,21 @@ class SyncLoop:
 
     def request(self, messages: Sequence[Any]) -> dict[str, Any]:
         """Return the keyword arguments for the provider's client, as ``Loop.request`` does."""
-        return self._come(partial(self._loop.request, messages))
+        return self._with_session(partial(self._loop.request, messages))
 
     def answer(self, reply: object) -> list[Message]:
         """Return what the history keeps of a reply, as ``Loop.answer`` does."""
-        return self._come(partial(self._loop.answer, reply))
+        return self._with_session(partial(self._loop.answer, reply))
 
     def resume(self, messages: Sequence[Any], results: Mapping[str, object] = EMPTY) -> list[Message]:
         """Return the results of calls that waited, as ``Loop.resume`` does."""
-        return self._come(partial(self._loop.resume, messages, results))
+        return self._with_session(partial(self._loop.resume, messages, results))
 
     def rejected(self, error: object) -> bool:
         """Return whether to ask anew, as ``Loop.rejected`` does."""
-        return self._come(partial(self._loop.rejected, error))
+        return self._with_session(partial(self._loop.rejected, error))
 
-    def _come(self, use: Callable[[], Awaitable[T]]) -> T:
+    def _with_session(self, use: Callable[[], Awaitable[T]]) -> T:
         return self._session.wait(lambda _: use())
 
 
@@ -451,5 +453,5 @@ def _no_reply(form: str, given: JsonObject, lacks: ValueError) -> str:
     return f"That is no reply of the form '{form}': it has no {lacks}."
 
 
-def _waits(made: CallAnswer) -> bool:
+def _is_waiting(made: CallAnswer) -> bool:
     return made.status == "needs_approval"

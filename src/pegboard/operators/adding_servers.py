@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, cast
 
 from pegboard.board.services import Services
-from pegboard.core.model.loadouts import matches
+from pegboard.core.model.loadouts import matches_pattern
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import Editing, Editor, ProposedEdit
 from pegboard.operators.kept_for_operators import KeptForOperators
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 
 MOST_KEPT: Final = 50
 """How many drafts are kept over all operators."""
@@ -154,7 +154,7 @@ class ChosenServer:
 class ServerFinder(Protocol):
     """What finds and tries servers, as the assembly makes it."""
 
-    async def pasted(self, text: str) -> FoundServers:
+    async def read_pasted(self, text: str) -> FoundServers:
         """Return the servers of a text; raises ``ConfigError`` where it has none that can be read."""
         ...
 
@@ -162,15 +162,15 @@ class ServerFinder(Protocol):
         """Return the servers of this machine's clients."""
         ...
 
-    async def written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
+    async def read_written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
         """Return a server that somebody has written by hand."""
         ...
 
-    async def tried(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> ServerTrial:
+    async def try_server(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> ServerTrial:
         """Start a server as it would be started, with these variables beside the environment, and stop it."""
         ...
 
-    def has(self, variable: str) -> bool:
+    def has_variable(self, variable: str) -> bool:
         """Return whether the environment has a variable."""
         ...
 
@@ -196,13 +196,13 @@ class AddingServers:
             ClientServers(title=one.title, file=one.file, servers=tuple(server.name for server in one.servers))
             for one in await self._finder.installed()
         )
-        return masked(tuple(found), await shown_names(self._services))
+        return mask_value(tuple(found), await shown_names(self._services))
 
-    async def pasted(self, editor: Editor, text: str) -> ServerDraft:
+    async def draft_from_paste(self, editor: Editor, text: str) -> ServerDraft:
         """Return the servers of a text as a draft; raises ``ConfigError`` where it has none that can be read."""
-        return await self._drafted(editor, await self._finder.pasted(text))
+        return await self._store_draft(editor, await self._finder.read_pasted(text))
 
-    async def imported(self, editor: Editor, file: str) -> ServerDraft:
+    async def import_from_client(self, editor: Editor, file: str) -> ServerDraft:
         """Return the servers of a client's file as a draft; raises ``UsageError`` where there is no such file."""
         found = next((one for one in await self._finder.installed() if one.file == file), None)
         if found is None:
@@ -211,15 +211,15 @@ class AddingServers:
                 code="unknown_name",
                 hint="Load the page again.",
             )
-        return await self._drafted(editor, found)
+        return await self._store_draft(editor, found)
 
-    async def written(self, editor: Editor, name: str, entry: Mapping[str, Any]) -> ServerDraft:
+    async def draft_from_form(self, editor: Editor, name: str, entry: Mapping[str, Any]) -> ServerDraft:
         """Return a server that was written by hand as a draft."""
-        return await self._drafted(editor, await self._finder.written(name, entry))
+        return await self._store_draft(editor, await self._finder.read_written(name, entry))
 
     async def draft(self, editor: Editor, draft: str) -> ServerDraft:
         """Return a draft; raises ``UsageError`` where there is none of this operator."""
-        return await self._shown(editor, draft, self._found(editor, draft))
+        return await self._show_draft(editor, draft, self._find_draft(editor, draft))
 
     async def test(self, editor: Editor, draft: str, chosen: ChosenServer) -> ServerTrial:
         """Start a server of a draft as it would be started, and return what it has; it is stopped again.
@@ -227,13 +227,13 @@ class AddingServers:
         Raises:
             UsageError: there is no such draft, or no such server in it.
         """
-        kept = self._found(editor, draft)
+        kept = self._find_draft(editor, draft)
         server = _server(kept, chosen.server)
         entry = _entry(server, replace(chosen, plain=()))
-        trial = await self._finder.tried(server.name, entry, server.variables)
-        names = (await shown_names(self._services)).knowing(self._masker(kept))
-        trial = masked(trial, names)
-        if (now := self._kept.found(editor.name, draft)) is not None:
+        trial = await self._finder.try_server(server.name, entry, server.variables)
+        names = (await shown_names(self._services)).with_masker(self._masker(kept))
+        trial = mask_value(trial, names)
+        if (now := self._kept.find_kept(editor.name, draft)) is not None:
             self._kept.change(draft, replace(now, trials={**now.trials, server.name: trial}))
         return trial
 
@@ -246,14 +246,14 @@ class AddingServers:
             UsageError: there is no such draft, no such server in it, or a server of this name in the configuration.
             ConfigError: the file cannot be edited.
         """
-        kept = self._found(editor, draft)
+        kept = self._find_draft(editor, draft)
         if not chosen:
             raise UsageError("No server is chosen.", code="edit_form", hint="Choose one.")
         changes: list[ConfigurationChange] = []
         toolkits: dict[str, Any] = {}
         secrets: dict[str, str] = {}
         for one in chosen:
-            server, name = _server(kept, one.server), one.name or _suggested(one.server)
+            server, name = _server(kept, one.server), one.name or _suggest_name(one.server)
             if server.unsupported_reason:
                 raise UsageError(f"'{server.name}' cannot be added: {server.unsupported_reason}.", code="edit_form")
             there = await self._editing.entry(editor, "servers", name)
@@ -262,14 +262,16 @@ class AddingServers:
                 raise UsageError("The configuration has a server of this name.", code="server_exists", hint=hint)
             references = await self._references(server, one)
             secrets |= {text: server.variables[variable] for variable, text in references.items()}
-            changes.append(ConfigurationChange(path=there.path, value=_with(_entry(server, one), references, raw=True)))
+            changes.append(
+                ConfigurationChange(path=there.path, value=_fill_texts(_entry(server, one), references, raw=True))
+            )
             toolkits[name] = [{name: dict(server.rule)}] if server.rule else [name]
         for agent in agents:
-            changes += await self._granted(editor, agent, toolkits, grant)
+            changes += await self._grant_changes(editor, agent, toolkits, grant)
         what = (
             f"Add {'server' if len(chosen) == 1 else 'servers'} {', '.join(one.name or one.server for one in chosen)}"
         )
-        return await self._editing.propose(editor, _once(changes), what=what, kept=secrets)
+        return await self._editing.propose(editor, _without_duplicates(changes), what=what, kept=secrets)
 
     async def _references(self, server: FoundServer, chosen: ChosenServer) -> dict[str, str]:
         """Return the references of the secrets that are kept, by the variables in whose place they stand."""
@@ -277,7 +279,7 @@ class AddingServers:
         wanted = {name: value for name, value in server.variables.items() if name not in elsewhere and value}
         return {name: await self._editing.reference_for(name, value) for name, value in wanted.items()}
 
-    async def _granted(
+    async def _grant_changes(
         self, editor: Editor, agent: str, toolkits: Mapping[str, Any], grant: GrantWay
     ) -> list[ConfigurationChange]:
         """Return what grants servers to an agent; what it has already is not written again."""
@@ -292,7 +294,7 @@ class AddingServers:
         for name, members in toolkits.items():
             if grant == "needed" and not by_toolkit and not isinstance(members[0], dict):
                 patterns = lists.setdefault("discoverable", list(profile.get("discoverable") or ()))
-                if not any(isinstance(one, str) and matches(one, name) for one in patterns):
+                if not any(isinstance(one, str) and matches_pattern(one, name) for one in patterns):
                     patterns.append(name)
                 continue
             items = lists.setdefault(key, list(profile.get(key) or ()))
@@ -310,14 +312,14 @@ class AddingServers:
 
     # -- what is kept --------------------------------------------------------------------------
 
-    async def _drafted(self, editor: Editor, found: FoundServers) -> ServerDraft:
+    async def _store_draft(self, editor: Editor, found: FoundServers) -> ServerDraft:
         found = replace(found, servers=found.servers[:MOST_SERVERS])
         kept = _KeptDraft(found=found)
-        shown = await self._shown(editor, "", kept)
+        shown = await self._show_draft(editor, "", kept)
         return replace(shown, id=self._kept.keep(editor.name, kept))
 
-    def _found(self, editor: Editor, draft: str) -> _KeptDraft:
-        kept = self._kept.found(editor.name, draft)
+    def _find_draft(self, editor: Editor, draft: str) -> _KeptDraft:
+        kept = self._kept.find_kept(editor.name, draft)
         if kept is None:
             raise UsageError(
                 "There is no such draft any more.",
@@ -326,9 +328,9 @@ class AddingServers:
             )
         return kept
 
-    async def _shown(self, editor: Editor, draft: str, kept: _KeptDraft) -> ServerDraft:
+    async def _show_draft(self, editor: Editor, draft: str, kept: _KeptDraft) -> ServerDraft:
         parts = await self._editing.parts(editor)
-        names = (await shown_names(self._services)).knowing(self._masker(kept))
+        names = (await shown_names(self._services)).with_masker(self._masker(kept))
         servers = tuple(self._server_shown(one, kept, parts.servers) for one in kept.found.servers)
         shown = ServerDraft(
             id=draft,
@@ -338,18 +340,18 @@ class AddingServers:
             agents=(),
             problems=kept.found.problems,
         )
-        return replace(masked(shown, names), agents=parts.agents)
+        return replace(mask_value(shown, names), agents=parts.agents)
 
     def _server_shown(self, server: FoundServer, kept: _KeptDraft, there: Sequence[str]) -> DraftServer:
         entry = server.entry
         words = [str(entry["command"]), *map(str, entry.get("args") or ())] if entry.get("command") else []
         return DraftServer(
             name=server.name,
-            suggested=_suggested(server.name),
+            suggested=_suggest_name(server.name),
             target=" ".join(words) or str(entry.get("url") or ""),
             environment=tuple(_names_of(entry.get("env"))),
             headers=tuple(_names_of(entry.get("headers"))),
-            variables=tuple(DraftVariable(name=one, is_set=self._finder.has(one)) for one in server.variables),
+            variables=tuple(DraftVariable(name=one, is_set=self._finder.has_variable(one)) for one in server.variables),
             taken=server.name in there,
             staying=server.unsupported_reason,
             confined=server.confine is not None,
@@ -363,7 +365,7 @@ class AddingServers:
         return Masker(self._services.masker.values.union(pasted))
 
 
-def _suggested(name: str) -> str:
+def _suggest_name(name: str) -> str:
     """Return a name without characters that are not seen, or that turn others around."""
     return "".join(character for character in name if character.isprintable()).strip() or "server"
 
@@ -378,7 +380,7 @@ def _server(kept: _KeptDraft, name: str) -> FoundServer:
 def _entry(server: FoundServer, chosen: ChosenServer) -> dict[str, Any]:
     """Return a server as it is written: secrets that are to stand in it, and what it is confined to."""
     plain = {name: server.variables[name] for name in chosen.plain if name in server.variables}
-    entry = {key: _with(value, plain) for key, value in server.entry.items()}
+    entry = {key: _fill_texts(value, plain) for key, value in server.entry.items()}
     wanted = server.confine is not None if chosen.confine is None else chosen.confine
     if not wanted:
         entry.pop("confine", None)
@@ -387,7 +389,7 @@ def _entry(server: FoundServer, chosen: ChosenServer) -> dict[str, Any]:
     return entry
 
 
-def _with(value: Any, texts: Mapping[str, str], *, raw: bool = False) -> Any:
+def _fill_texts(value: Any, texts: Mapping[str, str], *, raw: bool = False) -> Any:
     """Return a value with texts in place of variables; those that are ``raw`` may refer to something."""
     match value:
         case str():
@@ -395,9 +397,9 @@ def _with(value: Any, texts: Mapping[str, str], *, raw: bool = False) -> Any:
                 value = value.replace(f"${{{name}}}", text if raw else text.replace("${", "$${"))
             return value
         case dict():
-            return {name: _with(inner, texts, raw=raw) for name, inner in cast("dict[str, Any]", value).items()}
+            return {name: _fill_texts(inner, texts, raw=raw) for name, inner in cast("dict[str, Any]", value).items()}
         case list():
-            return [_with(inner, texts, raw=raw) for inner in cast("list[Any]", value)]
+            return [_fill_texts(inner, texts, raw=raw) for inner in cast("list[Any]", value)]
         case _:
             return value
 
@@ -412,7 +414,7 @@ def _names_of(pairs: Any) -> Iterator[str]:
     return iter(cast("dict[str, Any]", pairs)) if isinstance(pairs, dict) else iter(())
 
 
-def _once(changes: Sequence[ConfigurationChange]) -> list[ConfigurationChange]:
+def _without_duplicates(changes: Sequence[ConfigurationChange]) -> list[ConfigurationChange]:
     """Return changes without those that are there already."""
     found: list[ConfigurationChange] = []
     for change in changes:

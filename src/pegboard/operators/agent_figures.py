@@ -15,8 +15,8 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.operators.counting import count_ahead
-from pegboard.operators.masked import Name, masked, shown_names
-from pegboard.operators.money import Money, Till
+from pegboard.operators.masked import Name, mask_value, shown_names
+from pegboard.operators.money import AgentCosts, Money
 from pegboard.ports import CountFilter, CountRecord
 from pegboard.ports.counts import HOUR, added_up, start_of
 
@@ -95,19 +95,21 @@ async def agent_figures(
     live: dict[str, float] = {}
     for info, at in services.live:
         live[info.key.agent] = max(at, live.get(info.key.agent, 0.0))
-    loaded = {agent: tuple(active_tools(services.compiler.of_agent(agent), DEFAULT).values()) for agent in agents}
+    loaded = {
+        agent: tuple(active_tools(services.compiler.permissions_of_agent(agent), DEFAULT).values()) for agent in agents
+    }
     await count_ahead(services, [one.tool for tools in loaded.values() for one in tools])
     found = tuple(
-        _figures(services, agent, by_agent.get(agent, []), live.get(agent), [one.tool for one in loaded[agent]])
+        _figures_of(services, agent, by_agent.get(agent, []), live.get(agent), [one.tool for one in loaded[agent]])
         for agent in agents
     )
-    return masked(found, await shown_names(services))
+    return mask_value(found, await shown_names(services))
 
 
-def _figures(
+def _figures_of(
     services: Services, agent: str, records: Sequence[CountRecord], live: float | None, loaded: Sequence[Tool]
 ) -> AgentFigures:
-    till, whole = Till(services.world.agents), added_up(records)
+    till, whole = AgentCosts(services.world.agents), added_up(records)
     till.add(agent, whole.counts)
     last = max((record.start for record in records), default=None)
     return AgentFigures(
@@ -120,7 +122,7 @@ def _figures(
         last_at=live if live is not None else float(last) if last is not None else None,
         loaded=len(loaded),
         loaded_tokens=services.prices(tuple(loaded)),
-        allowed=len(services.compiler.of_agent(agent).permitted),
+        allowed=len(services.compiler.permissions_of_agent(agent).permitted),
     )
 
 
@@ -128,19 +130,20 @@ async def compare_agents(services: Services, one: Agent, two: Agent) -> Compared
     """Return two agents beside each other; raises ``StoreError``."""
     figures = await agent_figures(services, [one.name, two.name])
     permitted = [
-        {tool.id: tool.wire for tool in services.compiler.of_agent(agent.name).permitted} for agent in (one, two)
+        {tool.id: tool.wire for tool in services.compiler.permissions_of_agent(agent.name).permitted}
+        for agent in (one, two)
     ]
     first, second = permitted
     names = await shown_names(services)
     sides = [
-        _side(agent, known, [wire for tool_id, wire in own.items() if tool_id not in other])
+        _side_of(agent, known, [wire for tool_id, wire in own.items() if tool_id not in other])
         for agent, known, own, other in zip((one, two), figures, permitted, (second, first), strict=True)
     ]
     found = ComparedAgents(one=sides[0], two=sides[1], common=len(first.keys() & second.keys()))
-    return masked(found, names)
+    return mask_value(found, names)
 
 
-def _side(agent: Agent, figures: AgentFigures, alone: Sequence[str]) -> AgentSide:
+def _side_of(agent: Agent, figures: AgentFigures, alone: Sequence[str]) -> AgentSide:
     return AgentSide(
         figures=figures,
         dialect=agent.dialect,

@@ -76,7 +76,7 @@ def rule_choices(services: Services, approval: Approval) -> RuleChoices:
     tool = services.world.catalog.by_id(approval.binding.tool)
     if tool is None:
         return RuleChoices(tool=approval.tool, why="The tool is not known now.")
-    _, why = _place(services, tool)
+    _, why = _place_of_rule(services, tool)
     if why:
         return RuleChoices(tool=tool.wire, why=why)
     schemas = known_arguments(tool)
@@ -96,7 +96,7 @@ def proposed_rule(services: Services, approval: Approval, argument: str, pattern
         UsageError: the rule cannot be changed from here, the tool has no such argument, or the pattern is none.
     """
     tool = services.world.catalog.by_id(approval.binding.tool)
-    keys, why = _place(services, tool) if tool is not None else ((), "The tool is not known now.")
+    keys, why = _place_of_rule(services, tool) if tool is not None else ((), "The tool is not known now.")
     if tool is None or why:
         raise UsageError(why, hint="Change it in the configuration.")
     if argument not in known_arguments(tool):
@@ -113,7 +113,7 @@ def proposed_rule(services: Services, approval: Approval, argument: str, pattern
     )
 
 
-def _place(services: Services, tool: Tool) -> tuple[tuple[str, ...], str]:
+def _place_of_rule(services: Services, tool: Tool) -> tuple[tuple[str, ...], str]:
     """Return the keys that lead to the rule of a tool in its plugin, or why there is none that can be changed."""
     spec: PluginSpec | None = services.loader.specs.get(tool.plugin)
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)] if spec is not None else []

@@ -15,16 +15,16 @@ from pegboard.core.access.approvals.approval import (
     Binding,
     Decider,
     Lasting,
-    mismatch,
     next_end,
     unknown_approval,
+    why_mismatch,
 )
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
 from pegboard.operators.approval_rules import ProposedRule, RuleChoices, proposed_rule, rule_choices
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.schema_fields import (
     FieldOverview,
     FieldProblem,
@@ -33,7 +33,7 @@ from pegboard.operators.schema_fields import (
     properties_of,
     text_of,
     types_of,
-    written,
+    value_text,
 )
 
 NEWEST: Final = 5
@@ -165,7 +165,7 @@ class EndedApprovals:
     total: int
 
 
-def _every(_agent: str) -> bool:
+def _sees_all(_agent: str) -> bool:
     return True
 
 
@@ -175,7 +175,7 @@ class OperatorApprovals:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def open(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> OpenApprovals:
+    async def open(self, sees: Sees = _sees_all, *, offset: int = 0, limit: int = 50) -> OpenApprovals:
         """Return what waits, ``limit`` of it behind ``offset``, and what was allowed; raises ``StoreError``."""
         store = self._services.store
         found = [one for one in await store.approvals(open_at=store.clock()) if sees(one.binding.agent)]
@@ -189,43 +189,45 @@ class OperatorApprovals:
             next_end=next_end(found),
         )
 
-    async def ended(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
+    async def ended(self, sees: Sees = _sees_all, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
         """Return what has ended, kept for a day after it would have expired; raises ``StoreError``."""
         now = self._services.store.clock()
         every = (one.as_of(now) for one in await self._services.store.approvals())
         found = [one for one in every if not one.open and sees(one.binding.agent)]
         return EndedApprovals(rows=await self._overviews(found[offset : offset + limit]), total=len(found))
 
-    async def one(self, approval_id: str, sees: Sees = _every) -> ApprovalOverview:
+    async def one(self, approval_id: str, sees: Sees = _sees_all) -> ApprovalOverview:
         """Return one approval; raises ``UsageError`` where there is none, or none that is seen."""
-        (found,) = await self._overviews([await self._known(approval_id, sees)])
+        (found,) = await self._overviews([await self._find_approval(approval_id, sees)])
         return found
 
     async def field_problems(
-        self, approval_id: str, given: JsonObject, sees: Sees = _every
+        self, approval_id: str, given: JsonObject, sees: Sees = _sees_all
     ) -> tuple[FieldProblem, ...]:
         """Return what is wrong with what was filled in, each field for itself; raises ``UsageError`` as ``one``."""
-        services, found = self._services, await self._known(approval_id, sees)
+        services, found = self._services, await self._find_approval(approval_id, sees)
         problems = await field_problems(services, found.tool, found.fields, given)
-        return masked(problems, await shown_names(services))
+        return mask_value(problems, await shown_names(services))
 
-    async def waiting(self, sees: Sees = _every) -> WaitingCalls:
+    async def waiting(self, sees: Sees = _sees_all) -> WaitingCalls:
         """Return how many calls wait for an answer; raises ``StoreError``."""
         found = await self._services.store.approvals(open_at=self._services.store.clock())
         waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
         newest = tuple(one.id for one in waiting[:NEWEST])
         return WaitingCalls(count=len(waiting), next_end=next_end(waiting), newest=newest)
 
-    async def rule_choices(self, approval_id: str, sees: Sees = _every) -> RuleChoices:
+    async def rule_choices(self, approval_id: str, sees: Sees = _sees_all) -> RuleChoices:
         """Return what can be made of the rule that asked about a call; raises ``UsageError`` as ``one``."""
-        found = rule_choices(self._services, await self._known(approval_id, sees))
-        return masked(found, await shown_names(self._services))
+        found = rule_choices(self._services, await self._find_approval(approval_id, sees))
+        return mask_value(found, await shown_names(self._services))
 
-    async def proposed_rule(self, approval_id: str, argument: str, pattern: str, sees: Sees = _every) -> ProposedRule:
+    async def proposed_rule(
+        self, approval_id: str, argument: str, pattern: str, sees: Sees = _sees_all
+    ) -> ProposedRule:
         """Return a rule about calls like one; raises ``UsageError`` as ``one``, and where it cannot be one."""
-        return proposed_rule(self._services, await self._known(approval_id, sees), argument, pattern)
+        return proposed_rule(self._services, await self._find_approval(approval_id, sees), argument, pattern)
 
-    async def _known(self, approval_id: str, sees: Sees) -> Approval:
+    async def _find_approval(self, approval_id: str, sees: Sees) -> Approval:
         found = await self._services.store.approval(approval_id)
         if found is None or not sees(found.binding.agent):
             raise unknown_approval(approval_id)
@@ -234,7 +236,7 @@ class OperatorApprovals:
     async def _overviews(self, approvals: Iterable[Approval]) -> tuple[ApprovalOverview, ...]:
         key = await self._services.store.digest_key()
         found = tuple(_overview(self._services, one, key) for one in approvals)
-        return masked(found, await shown_names(self._services))
+        return mask_value(found, await shown_names(self._services))
 
 
 def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:
@@ -258,7 +260,7 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         may_last=MAY_LAST[approval.kind],
         reason=approval.reason,
         where=str(home.place) if home is not None and home.place is not None else "",
-        outdated=_outdated(services, approval, tool, key) if approval.open else "",
+        outdated=_why_outdated(services, approval, tool, key) if approval.open else "",
         principal=own.principal,
         agent=own.agent,
         session=own.session,
@@ -280,11 +282,11 @@ def _flag(hints: JsonObject, name: str) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
-def _outdated(services: Services, approval: Approval, tool: Tool | None, key: bytes) -> str:
+def _why_outdated(services: Services, approval: Approval, tool: Tool | None, key: bytes) -> str:
     """Return why an approval counts for no call any more; nothing where the tool is not known now."""
     if tool is None:
         return ""
-    return mismatch(approval, _bound_now(services, approval, tool, key))
+    return why_mismatch(approval, _bound_now(services, approval, tool, key))
 
 
 def _bound_now(services: Services, approval: Approval, tool: Tool, key: bytes) -> Binding:
@@ -319,6 +321,6 @@ def _argument(name: str, value: Any, schema: JsonObject) -> ArgumentOverview:
         title=text_of(schema, "title"),
         description=text_of(schema, "description"),
         type=types_of(schema),
-        text=written(value),
+        text=value_text(value),
         structured=isinstance(value, dict | list),
     )

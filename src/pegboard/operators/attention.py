@@ -17,8 +17,8 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.operators.schema_fields import written
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
+from pegboard.operators.schema_fields import value_text
 from pegboard.operators.servers import NotRunning, not_running, rules_without_effect
 
 AttentionKind = Literal[
@@ -128,7 +128,7 @@ async def find_attention(
     situation = Situation(services=services, read=read, edits=edits, budgets=known.budgets, agents=agents, hooks=hooks)
     subjects = SUBJECTS if situation.services.store_health.reachable else WITHOUT_STORE
     found = [item for subject in subjects for item in await subject(situation)]
-    shown = masked(tuple(found[:limit]), await shown_names(situation.services))
+    shown = mask_value(tuple(found[:limit]), await shown_names(situation.services))
     ends = (item.until for item in found if item.until is not None)
     return Attention(items=shown, total=len(found), next_end=min(ends, default=None))
 
@@ -175,7 +175,7 @@ def _call_line(services: Services, approval: Approval) -> str:
     who = f"{approval.binding.agent}, {approval.binding.principal}"
     try:
         given: JsonObject = services.masker.value(dict(approval.arguments))
-        arguments = ", ".join(f"{name}: {one_line(written(value), limit=120)}" for name, value in given.items())
+        arguments = ", ".join(f"{name}: {one_line(value_text(value), limit=120)}" for name, value in given.items())
     except RecursionError:
         arguments = ", ".join(approval.arguments)
     return one_line(f"{who}: {arguments}" if arguments else who, limit=DETAIL)
@@ -259,7 +259,7 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
                 text=f"The newest edit is refused: it has {count}. The last good configuration stays in force.",
                 hint=f"{first.message} {first.hint}".strip() if first is not None else "",
                 since=read.read_at,
-                place=_place(first.file, first.line) if first is not None else read.file,
+                place=_place_text(first.file, first.line) if first is not None else read.file,
             )
         )
     if waiting:
@@ -316,7 +316,7 @@ async def problems(situation: Situation) -> Sequence[AttentionItem]:
             severity=one.severity,
             text=one.message,
             hint=one.hint,
-            place=_place(one.file, one.line),
+            place=_place_text(one.file, one.line),
         )
         for one in sorted(found, key=lambda one: one.severity)
         if one.code not in ("pin_waits", "needs_login") and not _is_said_of(down, one)
@@ -386,7 +386,7 @@ async def hooks(situation: Situation) -> Sequence[AttentionItem]:
     ]
 
 
-def _place(file: str, line: int | None) -> str:
+def _place_text(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 

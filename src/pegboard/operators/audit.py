@@ -14,7 +14,7 @@ from typing import Any, Final
 from pegboard.board.services import Services
 from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.tools import Tool
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, Verbatim, mask_value, shown_names
 from pegboard.ports import PART, AuditFilter, AuditRecord, NumberedRecord
 
 LOOKED_AT: Final = 50 * PART
@@ -79,14 +79,14 @@ class AuditPage:
 async def audit(services: Services, query: AuditQuery) -> AuditPage:
     """Return a page of the trail; others may go on between the parts that are looked at."""
     part = await services.store.part(query, before=query.before, after=query.after, limit=max(query.limit, 1))
-    newest, found, damaged = part.newest, _wanted(services, query, part.records), part.damaged
+    newest, found, damaged = part.newest, _matching_records(services, query, part.records), part.damaged
     for _ in range(LOOKED_AT // PART):
         if part.next is None or len(found) >= query.limit:
             break
         await asyncio.sleep(0)
         onward = {"before": part.next} if query.after is None else {"after": part.next}
         part = await services.store.part(query, **onward, limit=query.limit - len(found))
-        found += _wanted(services, query, part.records)
+        found += _matching_records(services, query, part.records)
         damaged += part.damaged
     names = await shown_names(services)
     lines = tuple(_line(names, record) for record in found)
@@ -97,12 +97,12 @@ async def audit(services: Services, query: AuditQuery) -> AuditPage:
     return AuditPage(lines=lines, before=part.next, after=after, damaged=damaged)
 
 
-def _wanted(services: Services, query: AuditQuery, records: Sequence[NumberedRecord]) -> list[NumberedRecord]:
+def _matching_records(services: Services, query: AuditQuery, records: Sequence[NumberedRecord]) -> list[NumberedRecord]:
     """Return the records that are wanted of those that the store found: it knows nothing of tools."""
-    return [one for one in records if not query.destructive or _destroys(services, one.record)]
+    return [one for one in records if not query.destructive or _may_destroy(services, one.record)]
 
 
-def _destroys(services: Services, record: AuditRecord) -> bool:
+def _may_destroy(services: Services, record: AuditRecord) -> bool:
     """Return whether a record is about a call of a tool that may destroy; one that is gone is known by its name."""
     if record.kind not in ("call", "deny"):
         return False
@@ -119,7 +119,7 @@ class FoldedLine:
     count: int = 1
 
 
-def folded(lines: Sequence[AuditLine]) -> list[FoldedLine]:
+def fold_lines(lines: Sequence[AuditLine]) -> list[FoldedLine]:
     """Return lines of which those that one action made for several agents are one."""
     groups = groupby(lines, key=lambda line: line.reason if line.reason.startswith(TOGETHER) else line.id)
     found = ((next(group), sum(1 for _ in group)) for _, group in groups)
@@ -164,4 +164,4 @@ def _csv(cells: list[object] | list[str]) -> str:
 
 def _line(names: ShownNames, numbered: NumberedRecord) -> AuditLine:
     record: dict[str, Any] = {**numbered.record._asdict(), "at": numbered.record.at.isoformat()}
-    return masked(AuditLine(id=numbered.number, **record), names)
+    return mask_value(AuditLine(id=numbered.number, **record), names)

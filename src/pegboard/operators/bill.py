@@ -16,8 +16,8 @@ from pegboard.board.services import Services
 from pegboard.core.model.agents import Agent
 from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
+from pegboard.operators.money import ASSUMED, AgentCosts, AgentWithoutPrices, Money, without_prices
 from pegboard.ports import CountFilter, CountName, CountRecord, Counts, CountSums
 from pegboard.ports.counts import HOUR, SESSION_DAY
 from pegboard.support.background import BackgroundComputations
@@ -144,7 +144,7 @@ class BillQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfDaysBefore:
+class _SumsOfDays:
     """The sums by day and agent of the days before ``day``, read at ``at`` (``time.monotonic()``)."""
 
     day: date
@@ -158,7 +158,7 @@ class BillReader:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._bills: dict[BillQuery, tuple[float, Bill]] = {}
-        self._days_before: dict[BillQuery, _OfDaysBefore] = {}
+        self._days_before: dict[BillQuery, _SumsOfDays] = {}
         self._reading = BackgroundComputations[BillQuery, Bill]("read the bill", "the bill could not be read")
 
     async def aclose(self) -> None:
@@ -175,35 +175,35 @@ class BillReader:
             StoreError: it cannot be read.
         """
         if not kept:
-            return await self._read(query)
+            return await self._read_bill(query)
         at, found = self._bills.get(query, (0.0, None))
-        age, read = time.monotonic() - at, partial(self._keep, query)
+        age, read = time.monotonic() - at, partial(self._read_and_keep, query)
         if found is None or age >= MOST_KEPT:
-            return await self._reading.within(None, query, read) or await read()
+            return await self._reading.value_within(None, query, read) or await read()
         if age < kept:
             return found
         with suppress(StoreError):
-            found = await self._reading.within(SOON, query, read) or found
+            found = await self._reading.value_within(SOON, query, read) or found
         return found
 
-    async def _keep(self, query: BillQuery) -> Bill:
+    async def _read_and_keep(self, query: BillQuery) -> Bill:
         now = time.monotonic()
-        found = await self._read(query)
+        found = await self._read_bill(query)
         self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
         self._bills[query] = now, found
         return found
 
-    async def _read(self, query: BillQuery) -> Bill:
+    async def _read_bill(self, query: BillQuery) -> Bill:
         services = self._services
         await services.billing.flush()
         by_hours = query.step_hours is not None and query.principal is None and query.session is None
-        by_day = await (self._sums(query, ("agent",)) if by_hours else self._by_day(query))
+        by_day = await (self._read_sums(query, ("agent",)) if by_hours else self._by_day(query))
         rows = whole = by_day
         if query.by == "principal" or (query.by == "day" and by_hours):
-            rows = whole = await self._sums(query, _NAMES[query.by])
+            rows = whole = await self._read_sums(query, _NAMES[query.by])
         elif query.by == "session":
-            rows = await self._sums(query, _NAMES["session"], max(query.limit, 0))
-            if any(count < 0 for count in _left(whole, rows)):  # something came late of a day before
+            rows = await self._read_sums(query, _NAMES["session"], max(query.limit, 0))
+            if any(count < 0 for count in _counts_left(whole, rows)):  # something came late of a day before
                 self._days_before.clear()
                 by_day = whole = await self._by_day(query)
         agents = services.world.agents
@@ -211,32 +211,32 @@ class BillReader:
             by=query.by,
             since=_iso(query.since),
             until=_iso(query.until),
-            **_listed(query, rows, whole.records, agents),
+            **_list_rows(query, rows, whole.records, agents),
             damaged=max(rows.damaged, by_day.damaged),
-            steps=await _steps(services, query, by_day.records, by_hours=by_hours),
+            steps=await _bill_steps(services, query, by_day.records, by_hours=by_hours),
             assumed=ASSUMED,
             without_prices=without_prices(agents, (record.agent for record in by_day.records)),
         )
-        return masked(found, await shown_names(services))
+        return mask_value(found, await shown_names(services))
 
     async def _by_day(self, query: BillQuery) -> CountSums:
         """Return the sums by day and agent; of the days before today they are read anew after ``MOST_DAYS_KEPT``."""
-        today = _today()
+        today = _date_of_today()
         if query.until is not None or query.principal is not None or query.session is not None:
-            return await self._sums(query, _NAMES["day"])
+            return await self._read_sums(query, _NAMES["day"])
         whole = replace(query, by="day", limit=0, step_hours=None)
         known, now = self._days_before.get(whole), time.monotonic()
         if known is None or known.day != today or now - known.at >= MOST_DAYS_KEPT or _is_just_over(today):
             yesterday = today - timedelta(days=1)
-            known = _OfDaysBefore(today, now, await self._sums(replace(whole, until=yesterday), _NAMES["day"]))
+            known = _SumsOfDays(today, now, await self._read_sums(replace(whole, until=yesterday), _NAMES["day"]))
             if len(self._days_before) >= MOST_DAYS_BEFORE:
                 self._days_before.clear()
             self._days_before[whole] = known
         since = today if query.since is None else max(today, query.since)
-        newest = await self._sums(replace(whole, since=since), _NAMES["day"])
+        newest = await self._read_sums(replace(whole, since=since), _NAMES["day"])
         return CountSums([*known.sums.records, *newest.records], known.sums.damaged + newest.damaged)
 
-    async def _sums(self, query: BillQuery, by: Sequence[CountName], greatest: int | None = None) -> CountSums:
+    async def _read_sums(self, query: BillQuery, by: Sequence[CountName], greatest: int | None = None) -> CountSums:
         until = _ALWAYS if query.until is None else _start(query.until) + _DAY
         return await self._services.store.sums(
             SESSION_DAY,
@@ -248,7 +248,7 @@ class BillReader:
         )
 
 
-def _left(whole: CountSums, rows: CountSums) -> Counts:
+def _counts_left(whole: CountSums, rows: CountSums) -> Counts:
     """Return what is left of the whole without some rows of it."""
     left = Counts()
     for record in whole.records:
@@ -262,7 +262,7 @@ def _is_just_over(today: date) -> bool:
     return time.time() - _start(today) < LATE
 
 
-def _today() -> date:
+def _date_of_today() -> date:
     return datetime.fromtimestamp(time.time(), UTC).date()
 
 
@@ -278,15 +278,17 @@ def _unit(record: CountRecord, by: BillUnit) -> Unit:
             return None, record.principal, record.agent, record.session
 
 
-def _listed(query: BillQuery, rows: CountSums, whole: Sequence[CountRecord], agents: Mapping[str, Agent]) -> _Listed:
+def _list_rows(
+    query: BillQuery, rows: CountSums, whole: Sequence[CountRecord], agents: Mapping[str, Agent]
+) -> _BillRows:
     """Return the dearest or greatest rows, or the newest days, and what the others came to together."""
     sums: dict[Unit, Counts] = {}
-    tills: dict[Unit, Till] = {}
+    tills: dict[Unit, AgentCosts] = {}
     parts: dict[Unit, list[CountRecord]] = {}
     for record in rows.records:
         unit = _unit(record, query.by)
         sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
-        tills.setdefault(unit, Till(agents)).add(record.agent, record.counts)
+        tills.setdefault(unit, AgentCosts(agents)).add(record.agent, record.counts)
         parts.setdefault(unit, []).append(record)
 
     def place(unit: Unit) -> tuple[int, ...]:
@@ -296,7 +298,7 @@ def _listed(query: BillQuery, rows: CountSums, whole: Sequence[CountRecord], age
         return -tills[unit].total(), -counts.all_tokens, -counts.calls
 
     shown = nsmallest(max(query.limit, 0), sums, key=place)
-    totals, rest = Till(agents), Till(agents)
+    totals, rest = AgentCosts(agents), AgentCosts(agents)
     counts = Counts()
     for record in whole:
         counts = counts.plus(record.counts)
@@ -306,7 +308,7 @@ def _listed(query: BillQuery, rows: CountSums, whole: Sequence[CountRecord], age
     for record in (record for unit in shown for record in parts[unit]):
         left = left.minus(record.counts)
         rest.add(record.agent, Counts().minus(record.counts))
-    return _Listed(
+    return _BillRows(
         rows=tuple(_row(unit, sums[unit], tills[unit]) for unit in shown),
         others=len(sums) - len(shown) + rows.more,
         rest=_row(_ALL, left, rest),
@@ -318,7 +320,7 @@ def _day(record: CountRecord) -> str:
     return datetime.fromtimestamp(record.start, UTC).date().isoformat()
 
 
-class _Listed(TypedDict):
+class _BillRows(TypedDict):
     """The rows of a bill, and its sums."""
 
     rows: tuple[BillRow, ...]
@@ -332,7 +334,7 @@ _BILLED: Final = frozenset(Counts._fields) - {"waits"}
 """The counts that a row has: a person who is asked costs no tokens."""
 
 
-def _row(unit: Unit, counts: Counts, till: Till) -> BillRow:
+def _row(unit: Unit, counts: Counts, till: AgentCosts) -> BillRow:
     day, principal, agent, session = unit
     return BillRow(
         day=day,
@@ -345,12 +347,12 @@ def _row(unit: Unit, counts: Counts, till: Till) -> BillRow:
     )
 
 
-async def _steps(
+async def _bill_steps(
     services: Services, query: BillQuery, days: Sequence[CountRecord], *, by_hours: bool
 ) -> tuple[BillStep, ...]:
     """Return the curve: by hours where that is wanted and known, else by days."""
     known = [(one.start, one.agent, one.counts) for one in days if one.start]
-    until = _start(query.until or _today()) + _DAY
+    until = _start(query.until or _date_of_today()) + _DAY
     since = _start(query.since) if query.since is not None else min((at for at, _, _ in known), default=until - _DAY)
     length = _DAY * max(1, math.ceil((until - since) / _DAY / MOST_STEPS))
     if by_hours and query.step_hours is not None:
@@ -358,18 +360,18 @@ async def _steps(
         of = CountFilter(agents=agents)
         sums = await services.store.sums(HOUR, since=since, until=until, by=("start", "agent"), of=of)
         counted = [(one.start, one.agent, one.counts) for one in sums.records]
-        return _curve(services, counted, since, until, 3_600 * query.step_hours)
-    return _curve(services, known, until - math.ceil((until - since) / length) * length, until, length)
+        return _steps_of_curve(services, counted, since, until, 3_600 * query.step_hours)
+    return _steps_of_curve(services, known, until - math.ceil((until - since) / length) * length, until, length)
 
 
-def _curve(
+def _steps_of_curve(
     services: Services,
     counted: Sequence[tuple[int, str, Counts]],
     since: int,
     until: int,
     length: int,
 ) -> tuple[BillStep, ...]:
-    steps = [(start, Till(services.world.agents), [0, 0, 0, 0]) for start in range(since, until, length)]
+    steps = [(start, AgentCosts(services.world.agents), [0, 0, 0, 0]) for start in range(since, until, length)]
     for start, agent, counts in counted:
         if since <= start < until:
             _, till, sums = steps[(start - since) // length]

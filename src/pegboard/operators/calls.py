@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from pegboard.board.observability.call_details import KeptCall, call_of_text, tokens_of_call
+from pegboard.board.observability.call_details import StoredCall, call_of_text, tokens_of_call
 from pegboard.board.services import Services
 from pegboard.core.model.recording import UNLESS_STATED
 from pegboard.errors import UsageError
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
 from pegboard.operators.trying import ToolTrial, make_trial_call, waiting_session
 from pegboard.ports import AuditRecord, CallDetails, CallNumbers, SessionKey
@@ -128,7 +128,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     Raises:
         UsageError: there is none of this number, not any more, or the operator does not see its agent.
     """
-    record, numbers, kept = await _found(services, number, sees)
+    record, numbers, kept = await _find_call(services, number, sees)
     key = SessionKey(principal=record.principal, agent=record.agent, session=record.session)
     before = await services.store.session_trail(key, before=number, limit=BESIDE)
     after = await services.store.session_trail(key, after=number, limit=BESIDE)
@@ -158,7 +158,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
         upstream=numbers.upstream,
         **_of_kept(services, record, numbers, kept),
     )
-    return masked(found, await shown_names(services))
+    return mask_value(found, await shown_names(services))
 
 
 async def call_again(services: Services, number: int, sees: Sees, *, by: str) -> ToolTrial:
@@ -178,7 +178,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
         UnknownAgentError: its agent is not configured any more.
         StoreError: something cannot be read or stored.
     """
-    record, _, kept = await _found(services, number, sees)
+    record, _, kept = await _find_call(services, number, sees)
     if why := _not_again(services, record, kept):
         raise UsageError(f"This call cannot be made again: {why}", code="not_again", hint="Its page says what is kept.")
     assert kept is not None
@@ -187,7 +187,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
     return await make_trial_call(services, record.agent, kept.tool, arguments, by=by, session=session)
 
 
-async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, CallNumbers, KeptCall | None]:
+async def _find_call(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, CallNumbers, StoredCall | None]:
     record = await services.store.numbered(number) if 0 < number < 2**63 else None
     if record is None or record.kind not in CALLS or not sees(record.agent):
         raise unknown_call()
@@ -204,11 +204,11 @@ def unknown_call() -> UsageError:
     )
 
 
-def _of_kept(services: Services, record: AuditRecord, numbers: CallNumbers, kept: KeptCall | None) -> dict[str, Any]:
+def _of_kept(services: Services, record: AuditRecord, numbers: CallNumbers, kept: StoredCall | None) -> dict[str, Any]:
     """Return what is shown of what is kept, and what would keep the rest."""
     ran = record.decision == "allowed" and record.outcome == "ok"
     missing = _nothing_kept(services, record, ran=ran) if kept is None else ""
-    kept = kept or KeptCall(kept=UNLESS_STATED)
+    kept = kept or StoredCall(kept=UNLESS_STATED)
     blocks = _blocks(kept.result)
     whole = "\n".join(block.text for block in blocks)
     exact = blocks and not kept.result_cut and all(block.bytes is None for block in blocks)
@@ -217,8 +217,8 @@ def _of_kept(services: Services, record: AuditRecord, numbers: CallNumbers, kept
         kept.arguments if kept.arguments and not kept.arguments_cut else numbers.sent,
         whole if exact else kept.error if kept.error and not kept.error_cut else numbers.received,
     )
-    why_no_arguments = missing or f"Not kept. {_keeps(services, record, kept, 'arguments')}"
-    why_no_answer = f"Not kept. {_keeps(services, record, kept, 'results')}" if ran and not missing else ""
+    why_no_arguments = missing or f"Not kept. {_lines_to_keep(services, record, kept, 'arguments')}"
+    why_no_answer = f"Not kept. {_lines_to_keep(services, record, kept, 'results')}" if ran and not missing else ""
     return {
         "because": kept.because,
         "where": kept.where,
@@ -245,14 +245,14 @@ def _nothing_kept(services: Services, record: AuditRecord, *, ran: bool) -> str:
         return "What was kept of it is gone, as its days are over: `record: {days: 30}` keeps it longer."
     return (
         "Nothing is kept of it but this line. Of a call that worked and asked nobody more is kept only where arguments "
-        f"or results are. {_keeps(services, record, None, 'arguments', 'results')}"
+        f"or results are. {_lines_to_keep(services, record, None, 'arguments', 'results')}"
     )
 
 
 _LINES: Final[Mapping[str, str]] = {"arguments": "`record: {arguments: true}`", "results": "`record: {results: 4kB}`"}
 
 
-def _keeps(services: Services, record: AuditRecord, kept: KeptCall | None, *parts: str) -> str:
+def _lines_to_keep(services: Services, record: AuditRecord, kept: StoredCall | None, *parts: str) -> str:
     """Return the lines of the configuration that keep parts of calls to come, and where they belong."""
     lines = " or ".join(_LINES[part] for part in parts)
     where = f"in `agents: {record.agent}`, or at the top where that says nothing else,"
@@ -262,7 +262,7 @@ def _keeps(services: Services, record: AuditRecord, kept: KeptCall | None, *part
     return f"{lines} {where} keeps those of calls to come."
 
 
-def _plugin(services: Services, record: AuditRecord, kept: KeptCall | None) -> str:
+def _plugin(services: Services, record: AuditRecord, kept: StoredCall | None) -> str:
     """Return the plugin whose tool was called; where that is not kept, the one that has a tool of this name now."""
     if kept is not None:
         return kept.tool.partition("/")[0]
@@ -294,14 +294,14 @@ def _block(block: Mapping[str, Any]) -> CallBlock:
     )
 
 
-def _not_again(services: Services, record: AuditRecord, kept: KeptCall | None) -> str:
+def _not_again(services: Services, record: AuditRecord, kept: StoredCall | None) -> str:
     """Return why a call cannot be made again as it was, or nothing: it needs a tool, and its arguments kept whole."""
     if record.kind not in AGAIN:
         return "it called no tool."
     if kept is not None and not kept.tool:
         return "its name was that of no tool."
     if kept is None or not kept.arguments:
-        return f"its arguments are not kept. {_keeps(services, record, kept, 'arguments')}"
+        return f"its arguments are not kept. {_lines_to_keep(services, record, kept, 'arguments')}"
     if not kept.exact:
         return "its arguments are kept without what is secret in them, or cut."
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from pegboard.board.services import Services
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,4 +41,4 @@ async def connected_clients(services: Services, sees: Callable[[str], bool]) -> 
     # A client that has a name sends requests without it, too.
     kept = (one for one in seen if one.name or (one.principal, one.agent) not in named)
     found = tuple(ClientOverview(**asdict(one)) for one in kept)
-    return masked(found, await shown_names(services))
+    return mask_value(found, await shown_names(services))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.core.model.masking import Masker
-from pegboard.operators.masked import ShownNames, Verbatim, masked
+from pegboard.operators.masked import ShownNames, Verbatim, mask_value
 from pegboard.problems import Problem, Severity
 
 MOST_EXCERPTS: Final = 100
@@ -98,12 +98,12 @@ def shown_problems(
                 text = written(place.file)
                 texts[place.file] = WrittenLines(text, keys) if text is not None else None
             lines = texts[place.file]
-            excerpt = lines.around(place.line, place.column) if lines is not None else ()
-        found.append(_shown(problem, excerpt))
-    return masked(tuple(found), ShownNames(masker))
+            excerpt = lines.lines_around(place.line, place.column) if lines is not None else ()
+        found.append(_shown_problem(problem, excerpt))
+    return mask_value(tuple(found), ShownNames(masker))
 
 
-def _shown(problem: Problem, excerpt: tuple[ExcerptLine, ...]) -> ShownProblem:
+def _shown_problem(problem: Problem, excerpt: tuple[ExcerptLine, ...]) -> ShownProblem:
     place = problem.place
     return ShownProblem(
         severity=problem.severity,
@@ -128,16 +128,18 @@ class WrittenLines:
         self._lines = re.split(r"\r\n|\r|\n", text)
         self._keys = keys
 
-    def around(self, line: int, column: int | None) -> tuple[ExcerptLine, ...]:
+    def lines_around(self, line: int, column: int | None) -> tuple[ExcerptLine, ...]:
         """Return the lines around a place, which counts from 1; none where the file is shorter."""
         if line == len(self._lines) + 1:  # the end of the file, where something is missing
             line, column = line - 1, None
         if not 0 < line <= len(self._lines):
             return ()
         first, last = max(1, line - AROUND), min(len(self._lines), line + AROUND)
-        return tuple(self._shown(number, column if number == line else None) for number in range(first, last + 1))
+        return tuple(
+            self._excerpt_line(number, column if number == line else None) for number in range(first, last + 1)
+        )
 
-    def _shown(self, number: int, column: int | None) -> ExcerptLine:
+    def _excerpt_line(self, number: int, column: int | None) -> ExcerptLine:
         line = self._lines[number - 1]
         indentation = _INDENTATION.match(line, 0, BESIDE)
         assert indentation is not None  # it may be nothing

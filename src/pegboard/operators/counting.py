@@ -64,7 +64,7 @@ class CatalogCounting:
         if self._done is not catalog:
             self._counting.supersede(catalog)
             with suppress(Exception):  # it is logged, and whoever asks next tries again
-                await self._counting.within(SOON, catalog, partial(self._count, catalog))
+                await self._counting.value_within(SOON, catalog, partial(self._count, catalog))
         return self._done is catalog
 
     async def _count(self, catalog: Catalog) -> None:
@@ -77,16 +77,16 @@ class CatalogCounting:
     ) -> bool:
         """Return whether a surface of these permissions is quickly made; waits for that ``until``, in loop time."""
         part = permissions, loadout, form
-        if not _looked(*part):
+        if not _already_counted(*part):
             rest = max(until - asyncio.get_running_loop().time(), 0.0)
             with suppress(Exception):
-                await self._looking.within(rest, part, partial(self._look, part))
-        return bool(_looked(*part))
+                await self._looking.value_within(rest, part, partial(self._count_part, part))
+        return bool(_already_counted(*part))
 
-    async def _look(self, part: Part) -> None:
+    async def _count_part(self, part: Part) -> None:
         async with self._one:
-            await asyncio.to_thread(_look, *part)
-        _looked(*part).append(True)
+            await asyncio.to_thread(_fill_caches, *part)
+        _already_counted(*part).append(True)
         self._looked = True
 
     def _say_when_all_is_read(self) -> None:
@@ -104,12 +104,12 @@ Part = tuple[CompiledPermissions, str | None, HintForm]
 """What a surface depends on that many sessions share."""
 
 
-def _look(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> None:
+def _fill_caches(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> None:
     usable(permissions)
     if hinted_plugins(permissions, loadout, form):
         purposes(permissions, loadout)
 
 
 @once_per_permissions
-def _looked(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> list[bool]:  # noqa: ARG001
+def _already_counted(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> list[bool]:  # noqa: ARG001
     return []

@@ -71,16 +71,16 @@ async def agent_changes(services: Services, parsed: ParsedLeases, world: World) 
     for name in dict.fromkeys((*before.agents, *world.agents)):
         await asyncio.sleep(0)  # of a large catalog each agent takes long: others are answered between two of them
         if name not in world.agents:
-            found.append(await _removed(services, compiler, name))
+            found.append(await _change_of_removed(services, compiler, name))
         elif name not in before.agents:
-            found.append(await _added(services, supposed, name))
-        elif (change := await _changed(services, parsed, supposed, name, shared=shared)) is not None:
+            found.append(await _change_of_added(services, supposed, name))
+        elif (change := await _change_of_kept(services, parsed, supposed, name, shared=shared)) is not None:
             found.append(change)
     return tuple(found)
 
 
-async def _removed(services: Services, compiler: PermissionCompiler, name: str) -> AgentChange:
-    lost = tuple(_permitted(compiler.of_agent(name)))
+async def _change_of_removed(services: Services, compiler: PermissionCompiler, name: str) -> AgentChange:
+    lost = tuple(_permitted_tools(compiler.permissions_of_agent(name)))
     await count_ahead(services, lost)
     sessions = await known_sessions(services, agent=name)
     return AgentChange(
@@ -88,14 +88,14 @@ async def _removed(services: Services, compiler: PermissionCompiler, name: str) 
         change="removed",
         lost=wire_names(lost),
         lost_tokens=services.prices(lost),
-        lost_unknown=tuple(sorted(unknown_plugins(compiler.of_agent(name)))),
+        lost_unknown=tuple(sorted(unknown_plugins(compiler.permissions_of_agent(name)))),
         unchanged=len(sessions),
     )
 
 
-async def _added(services: Services, supposed: PermissionCompiler, name: str) -> AgentChange:
-    permissions = supposed.of_agent(name)
-    gained = tuple(_permitted(permissions))
+async def _change_of_added(services: Services, supposed: PermissionCompiler, name: str) -> AgentChange:
+    permissions = supposed.permissions_of_agent(name)
+    gained = tuple(_permitted_tools(permissions))
     await count_ahead(services, gained)
     return AgentChange(
         agent=name,
@@ -106,10 +106,10 @@ async def _added(services: Services, supposed: PermissionCompiler, name: str) ->
     )
 
 
-async def _changed(
+async def _change_of_kept(
     services: Services, parsed: ParsedLeases, supposed: PermissionCompiler, name: str, *, shared: bool
 ) -> AgentChange | None:
-    before, after = services.compiler.of_agent(name), supposed.of_agent(name)
+    before, after = services.compiler.permissions_of_agent(name), supposed.permissions_of_agent(name)
     # Of a large catalog this takes hundreds of milliseconds, in which no call would be answered.
     gained, lost, unknown, unknown_then = await asyncio.to_thread(_differences, before, after)
     alike = shared and _profile(before.world.agents[name]) == _profile(after.world.agents[name])
@@ -144,7 +144,7 @@ class _AnyState:
         return True
 
 
-def _permitted(permissions: CompiledPermissions) -> Iterator[Tool]:
+def _permitted_tools(permissions: CompiledPermissions) -> Iterator[Tool]:
     for plugin in permissions.world.catalog.plugins.values():
         yield from permissions.plugin_permissions.tools_of(plugin)
 
@@ -159,8 +159,8 @@ def _differences(
 
 def _shared_alike(before: World, after: World) -> bool:
     """Return whether the toolkits and loadouts from which the sessions of any agent start are as they were."""
-    kits_before = {name: _kit(kit) for name, kit in before.toolkits.items()}
-    kits_after = {name: _kit(kit) for name, kit in after.toolkits.items()}
+    kits_before = {name: _without_place(kit) for name, kit in before.toolkits.items()}
+    kits_after = {name: _without_place(kit) for name, kit in after.toolkits.items()}
     return kits_before == kits_after and _loadouts(before) == _loadouts(after)
 
 
@@ -174,7 +174,7 @@ def _profile(agent: Agent) -> Agent:
     )
 
 
-def _kit(kit: Toolkit) -> Toolkit:
+def _without_place(kit: Toolkit) -> Toolkit:
     return replace(kit, place=None, members=_members(kit.members))
 
 

@@ -11,7 +11,7 @@ from pegboard.core.access.grants import REGISTERED, GrantChange
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.loadouts import matches
+from pegboard.core.model.loadouts import matches_pattern
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange
 
@@ -78,7 +78,7 @@ class EditableConfiguration(Protocol):
         """Return the keys under which the servers of a text stand."""
         ...
 
-    def edited(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
+    def edit_text(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
         """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
         ...
 
@@ -94,7 +94,7 @@ class EditableConfiguration(Protocol):
         """Return the JSON Schema of a configuration."""
         ...
 
-    async def judged(self, text: str) -> EditJudgement:
+    async def judge_text(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         ...
 
@@ -129,7 +129,7 @@ async def edited_agents(
     worlds = [services.world, *([judgement.world] if judgement.world is not None else [])]
     found = {effect.agent for effect in effects}
     for change in changes:
-        about = _about(services, change.path, worlds)
+        about = _agents_affected(services, change.path, worlds)
         if about is None:
             return None
         found |= about
@@ -138,17 +138,17 @@ async def edited_agents(
     return frozenset(found)
 
 
-def _about(services: Services, path: Sequence[str], worlds: Sequence[World]) -> set[str] | None:
+def _agents_affected(services: Services, path: Sequence[str], worlds: Sequence[World]) -> set[str] | None:
     match path:
         case ("agents", agent, *_):
             return {agent}
         case ("toolkits", name, *_):
-            return {agent for world in worlds for agent in _naming(world, name)}
+            return {agent for world in worlds for agent in _agents_naming(world, name)}
         case ("loadouts", name, *_):
-            return {agent for world in worlds for agent in _having(world, name)}
+            return {agent for world in worlds for agent in _agents_having(world, name)}
         case (section, plugin, "approve", *_) if section in _SHARED:
             compiler = services.compiler
-            return {name for name in services.world.agents if _reaches(compiler.without_switches(name), plugin)}
+            return {name for name in services.world.agents if _can_reach(compiler.without_switches(name), plugin)}
         case _:
             return None
 
@@ -168,10 +168,10 @@ def _is_shared(change: GrantChange) -> bool:
             return True
 
 
-def _naming(world: World, toolkit: str) -> Iterator[str]:
+def _agents_naming(world: World, toolkit: str) -> Iterator[str]:
     """Yield the agents that name a toolkit anywhere."""
     for name, agent in world.agents.items():
-        if toolkit in _names_of(agent) or any(matches(pattern, toolkit) for pattern in agent.discoverable):
+        if toolkit in _names_of(agent) or any(matches_pattern(pattern, toolkit) for pattern in agent.discoverable):
             yield name
 
 
@@ -181,7 +181,7 @@ def _names_of(agent: Agent) -> set[str]:
     return {split_kind(name)[1] for name in named}
 
 
-def _having(world: World, loadout: str) -> Iterator[str]:
+def _agents_having(world: World, loadout: str) -> Iterator[str]:
     """Yield the agents whose loadout is one, or inherits from it."""
     for name, agent in world.agents.items():
         at, seen = (agent.loadout or "").casefold(), set[str]()
@@ -193,6 +193,6 @@ def _having(world: World, loadout: str) -> Iterator[str]:
             yield name
 
 
-def _reaches(permissions: CompiledPermissions, plugin: str) -> bool:
+def _can_reach(permissions: CompiledPermissions, plugin: str) -> bool:
     known = permissions.world.catalog.plugins.get(plugin)
     return known is not None and permissions.may_have_tools_of(known)

@@ -26,7 +26,7 @@ from pegboard.operators.editable import (
     edited_agents,
 )
 from pegboard.operators.kept_for_operators import KeptForOperators
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, Verbatim, mask_value, shown_names
 from pegboard.operators.merged_text import merged_text
 from pegboard.operators.staying_secrets import brings_secret, brings_variable
 from pegboard.operators.switch_preview import ParsedLeases
@@ -208,13 +208,13 @@ class Editing:
         """Return the JSON Schema of a configuration: what may be written, and what each key is for."""
         return await asyncio.to_thread(self._configuration.schema)
 
-    async def noted(self) -> WholeFile:
+    async def read_noted(self) -> WholeFile:
         """Return the file, and keep it as a version where it was changed outside of Pegboard."""
         written = await self._configuration.read()
-        await self._note(written, by="", what="Changed in the file")
+        await self._keep_version(written, by="", what="Changed in the file")
         return WholeFile(file=written.file, text="", digest=written.digest)
 
-    async def _note(self, written: WrittenText, *, by: str, what: str) -> None:
+    async def _keep_version(self, written: WrittenText, *, by: str, what: str) -> None:
         """Keep a text of the file as a version, where it is not the newest; each secret in it is a mark."""
         names = await self._names(written.secrets)
         await self._services.store.note_configuration(
@@ -243,19 +243,19 @@ class Editing:
         whole = await asyncio.to_thread(self._configuration.value, written.text, ())  # a large file takes long to read
         roots: dict[str, tuple[str, ...]] = {name: (name,) for name in ("agents", "toolkits", "loadouts", "plugins")}
         roots["servers"] = self._configuration.servers(written.text)
-        found = {name: list(_inside(whole, path)) for name, path in roots.items()}
+        found = {name: list(_mapping_at(whole, path)) for name, path in roots.items()}
         own = [one.name for one in self._services.loader.specs.values() if one.name not in found["servers"]]
         found["plugins"] = sorted(dict.fromkeys((*own, *found["plugins"])))
         kept = {
-            name: tuple([one for one in names if await self._may(editor, (*roots[name], one))])
+            name: tuple([one for one in names if await self._may_edit(editor, (*roots[name], one))])
             for name, names in found.items()
         }
-        return masked(EditableParts(**kept), await self._names(written.secrets))
+        return mask_value(EditableParts(**kept), await self._names(written.secrets))
 
     async def names_in(self, section: str) -> tuple[str, ...]:
         """Return the names of what a section of the file has; raises ``ConfigError`` where there is no file."""
         written = await self._configuration.read()
-        return tuple(_inside(await asyncio.to_thread(self._configuration.value, written.text, (section,)), ()))
+        return tuple(_mapping_at(await asyncio.to_thread(self._configuration.value, written.text, (section,)), ()))
 
     async def entry(self, editor: Editor, section: str, name: str) -> EditedEntry:
         """Return an entry of a section as it is written.
@@ -266,7 +266,7 @@ class Editing:
         """
         written = await self._configuration.read()
         path = self._path(section, name, written)
-        if not await self._may(editor, path):
+        if not await self._may_edit(editor, path):
             _require_every_agent(editor)
         names = await self._names(written.secrets)
         value = await asyncio.to_thread(self._configuration.value, written.text, path)
@@ -276,7 +276,7 @@ class Editing:
         root = self._configuration.servers(written.text) if section == "servers" else (section,)
         return (*root, name)
 
-    async def _may(self, editor: Editor, path: tuple[str, ...]) -> bool:
+    async def _may_edit(self, editor: Editor, path: tuple[str, ...]) -> bool:
         """Return whether an editor may edit an entry as it is now; of a plugin its rules are meant."""
         if editor.agents is None:
             return True
@@ -307,19 +307,19 @@ class Editing:
         written = await self._configuration.read()
         names = await self._names(written.secrets)
         meant, text = await asyncio.to_thread(self._edited, editor, written, changes, names)
-        edit = await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
+        edit = await self._propose_edit(editor, written, text, meant, what or "Edit of the configuration")
         if kept:
-            self._kept.change(edit.id, replace(self._found(editor, edit.id), to_keep=dict(kept)))
+            self._kept.change(edit.id, replace(self._find_edit(editor, edit.id), to_keep=dict(kept)))
         return edit
 
     def _edited(
         self, editor: Editor, written: WrittenText, changes: Sequence[ConfigurationChange], names: ShownNames
     ) -> tuple[tuple[ConfigurationChange, ...], str]:
         """Return changes with secrets in place of their marks, and the text with the changes in it."""
-        meant = tuple(self._meant(editor, written, change, names) for change in changes)
-        return meant, self._configuration.edited(written.text, meant)
+        meant = tuple(self._with_real_secrets(editor, written, change, names) for change in changes)
+        return meant, self._configuration.edit_text(written.text, meant)
 
-    def _meant(
+    def _with_real_secrets(
         self, editor: Editor, written: WrittenText, change: ConfigurationChange, names: ShownNames
     ) -> ConfigurationChange:
         """Return a change with secrets in place of their marks.
@@ -354,26 +354,26 @@ class Editing:
         written = await self._read_whole()
         if written.digest != expected:
             raise _changed_meanwhile(written.file)
-        names = await self._names(written.secrets.union(*(kept.secrets for kept in self._kept.of(editor.name))))
+        names = await self._names(written.secrets.union(*(kept.secrets for kept in self._kept.kept_by(editor.name))))
         ending = "\r\n" if "\r\n" in written.text else "\n"
         meant = names.meant(_with_plain_breaks(text).replace("\n", ending))
         if _marks(meant) > _marks(written.text):
             raise _unknown_mark()
-        return await self._proposed(editor, written, meant, (), what or "Edit of the whole file")
+        return await self._propose_edit(editor, written, meant, (), what or "Edit of the whole file")
 
     async def shown(self, editor: Editor, edit: str) -> ProposedEdit:
         """Return an edit as it was proposed; raises ``UsageError`` where there is none that this operator may see."""
-        kept = self._found(editor, edit)
+        kept = self._find_edit(editor, edit)
         if kept.shown is None:
             raise _unknown_edit()
         if editor.agents is not None and (kept.agents is None or not kept.agents <= editor.agents):
             _require_every_agent(editor)
         return kept.shown
 
-    async def typed(self, editor: Editor, edit: str) -> TypedText:
+    async def typed_text(self, editor: Editor, edit: str) -> TypedText:
         """Return the text of an edit, secrets masked, with what others have changed meanwhile if that is elsewhere."""
         _require_every_agent(editor)
-        kept = self._found(editor, edit)
+        kept = self._find_edit(editor, edit)
         return await self._over_the_file(kept.text, kept.expected, kept.secrets, masked=False)
 
     async def typed_over(self, editor: Editor, text: str, *, expected: str) -> TypedText:
@@ -383,7 +383,7 @@ class Editing:
 
     async def _over_the_file(self, text: str, expected: str, more: Iterable[str], *, masked: bool) -> TypedText:
         written = await self._read_whole()
-        base = self._texts.found("", expected)
+        base = self._texts.find_kept("", expected)
         names = await self._names(written.secrets.union(more, self._configuration.secrets(base or "")))
         text = _with_plain_breaks(text if masked else names.shown(text))
         if written.digest == expected:
@@ -406,11 +406,11 @@ class Editing:
 
         Of one of the whole file that is what it changed, where nobody else has changed the same lines.
         """
-        kept = self._found(editor, edit)
+        kept = self._find_edit(editor, edit)
         if kept.changes:
             return await self.propose(editor, kept.changes, what=kept.what, kept=kept.to_keep)
         _require_every_agent(editor)
-        base, written = self._texts.found("", kept.expected), await self._read_whole()
+        base, written = self._texts.find_kept("", kept.expected), await self._read_whole()
         text = None
         if base is not None and kept.shown is not None:
             text = await asyncio.to_thread(merged_text, base, kept.text, written.text)
@@ -420,7 +420,7 @@ class Editing:
                 code="file_changed",
                 hint="Look at what the file is now, and edit that.",
             )
-        return await self._proposed(editor, written, text, (), kept.what)
+        return await self._propose_edit(editor, written, text, (), kept.what)
 
     async def save(self, editor: Editor, edit: str) -> SavedEdit:
         """Save an edit as it was shown, take it up, and return what takes it back.
@@ -429,7 +429,7 @@ class Editing:
             ConfigError: the file was changed since it was shown, or cannot be written; it is left as it is.
             UsageError: there is no such edit of this operator, or it has errors.
         """
-        kept = self._found(editor, edit)
+        kept = self._find_edit(editor, edit)
         if kept.shown is not None and not kept.shown.saveable:
             raise UsageError("This edit cannot be saved as it is.", code="edit_refused", hint="Look at its problems.")
         if editor.agents is not None and (kept.agents is None or not kept.agents <= editor.agents):
@@ -441,12 +441,12 @@ class Editing:
         reason = kept.reason if kept.shown is not None else await self._reason_back(kept)
         for reference, value in kept.to_keep.items():
             await self._configuration.keep_secret(reference, value)
-        await self._note(before, by="", what="Changed in the file")
+        await self._keep_version(before, by="", what="Changed in the file")
         digest = await self._configuration.save(
             kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=reason
         )
         after = replace(before, text=kept.text, digest=digest, secrets=before.secrets | kept.secrets)
-        await self._note(after, by=editor.name, what=f"Undo: {kept.what}" if kept.undoes else kept.what)
+        await self._keep_version(after, by=editor.name, what=f"Undo: {kept.what}" if kept.undoes else kept.what)
         self._kept.forget(edit)
         undo = self._kept.keep(
             editor.name,
@@ -461,34 +461,34 @@ class Editing:
                 shown=None,
             ),
         )
-        what = masked(kept.what, await self._names())
+        what = mask_value(kept.what, await self._names())
         return SavedEdit(file=before.file, what=what, digest=digest, undo=undo)
 
     async def _reason_back(self, kept: _KeptEdit) -> str:
         """Return what it changes to put a text back that was there before."""
-        judgement = await self._configuration.judged(kept.text)
-        return _reason(_own(judgement)) if judgement.world is not None else f"takes back: {kept.reason}"
+        judgement = await self._configuration.judge_text(kept.text)
+        return _reason(_own_changes(judgement)) if judgement.world is not None else f"takes back: {kept.reason}"
 
     # -- what is kept --------------------------------------------------------------------------
 
-    def _found(self, editor: Editor, edit: str) -> _KeptEdit:
-        kept = self._kept.found(editor.name, edit)
+    def _find_edit(self, editor: Editor, edit: str) -> _KeptEdit:
+        kept = self._kept.find_kept(editor.name, edit)
         if kept is None:
             raise _unknown_edit()
         return kept
 
     # -- what it comes to ----------------------------------------------------------------------
 
-    async def _proposed(
+    async def _propose_edit(
         self, editor: Editor, written: WrittenText, text: str, changes: tuple[ConfigurationChange, ...], what: str
     ) -> ProposedEdit:
-        judgement = await self._configuration.judged(text)
+        judgement = await self._configuration.judge_text(text)
         agents = await self._changed_agents(judgement)
         reached = await edited_agents(self._services, changes, judgement, agents) if changes else None
         if editor.agents is not None and (reached is None or not reached <= editor.agents):
             _require_every_agent(editor)
         limited = editor.agents is not None
-        own = _own(judgement)
+        own = _own_changes(judgement)
         listed = own if limited else judgement.changes
         problems = tuple(map(_without_others, judgement.added)) if limited else judgement.problems
         errors = sum(problem.severity == "error" for problem in judgement.problems)
@@ -514,12 +514,12 @@ class Editing:
             diff=diff,
             problems=problems,
             errors=errors,
-            grants=tuple(_shown(change, judgement) for change in listed[:MOST_CHANGES]),
+            grants=tuple(_shown_grant(change, judgement) for change in listed[:MOST_CHANGES]),
             more_grants=max(0, len(listed) - MOST_CHANGES),
             agents=agents,
             saveable=saveable,
         )
-        shown = await asyncio.to_thread(masked, proposed, names)
+        shown = await asyncio.to_thread(mask_value, proposed, names)
         self._kept.change(identity, replace(kept, shown=shown))
         return shown
 
@@ -553,10 +553,10 @@ class Editing:
 
     async def _names(self, more: Iterable[str] = ()) -> ShownNames:
         """Return how names are shown where more is secret than the configuration in force knows."""
-        return (await shown_names(self._services)).knowing(Masker(self._services.masker.values.union(more)))
+        return (await shown_names(self._services)).with_masker(Masker(self._services.masker.values.union(more)))
 
 
-def _shown(change: GrantChange, judgement: EditJudgement) -> ShownGrant:
+def _shown_grant(change: GrantChange, judgement: EditJudgement) -> ShownGrant:
     return ShownGrant(text=str(change), widens=change.widens, waits=change in judgement.waiting)
 
 
@@ -567,7 +567,7 @@ def _without_others(problem: ShownProblem) -> ShownProblem:
     return replace(problem, hint="") if problem.hint.startswith(SUGGESTS) else problem
 
 
-def _own(judgement: EditJudgement) -> tuple[GrantChange, ...]:
+def _own_changes(judgement: EditJudgement) -> tuple[GrantChange, ...]:
     """Return what an edit changes itself: what waited before it waits on, and is of whoever made it."""
     return tuple(change for change in judgement.changes if change not in judgement.waiting)
 
@@ -609,7 +609,7 @@ def _require_every_agent(editor: Editor) -> None:
         )
 
 
-def _inside(value: Any, path: Sequence[str]) -> Mapping[str, Any]:
+def _mapping_at(value: Any, path: Sequence[str]) -> Mapping[str, Any]:
     """Return the mapping at a path of keys, an empty one where there is none."""
     for key in path:
         value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None

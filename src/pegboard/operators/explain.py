@@ -9,7 +9,7 @@ from typing import Final, Literal
 from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.explain import command_of, explain_name
+from pegboard.board.views.explain import command_to_log_in, explain_name
 from pegboard.core.access.decisions import Reason, pause_reason, switch_reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions
@@ -22,7 +22,7 @@ from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.near_names import NameKind
 from pegboard.operators.servers import refused_of
 from pegboard.operators.snapshots import read_session
@@ -176,11 +176,11 @@ async def explain_for_operator(
         snapshot, found = await explain_name(services, snapshot, name)
         group = group_of(snapshot.permissions.world, name)
         if group is None:
-            return masked(_of_name(services, snapshot, found), await shown_names(services))
-    return masked(_of_group(services, snapshot, group), await shown_names(services))
+            return mask_value(_of_name(services, snapshot, found), await shown_names(services))
+    return mask_value(_of_group(services, snapshot, group), await shown_names(services))
 
 
-def _refused(services: Services, permissions: CompiledPermissions, name: str) -> Iterator[PlainReason]:
+def _refused_accesses(services: Services, permissions: CompiledPermissions, name: str) -> Iterator[PlainReason]:
     """Yield what was refused to the confined process that a tool runs in, with the line that would allow it (A7)."""
     catalog = permissions.world.catalog
     tool = catalog.find_tool(name)
@@ -203,14 +203,14 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         principal=principal,
         session=session,
         tool=found.tool,
-        verdict=_verdict(found, agent, snapshot.permissions.world.catalog),
+        verdict=_verdict_sentence(found, agent, snapshot.permissions.world.catalog),
         permitted=found.permitted,
         loaded=found.loaded,
         visible=found.visible,
         callable=found.callable,
         sticky=bool(codes & STICKY),
         known="unknown" not in codes,
-        reasons=(*map(plain_reason, found.reasons), *_refused(services, snapshot.permissions, found.key)),
+        reasons=(*map(plain_reason, found.reasons), *_refused_accesses(services, snapshot.permissions, found.key)),
         fixes=fixes(services, snapshot, found),
         kind=_kind(found, snapshot.permissions.world.catalog),
     )
@@ -225,7 +225,7 @@ def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
 def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
     """Return the explanation of a toolkit, or of a plugin whose tools are known."""
     key, standing = snapshot.info.key, standing_of(snapshot, group)
-    name = written(snapshot.permissions.world, group)
+    name = unambiguous_name(snapshot.permissions.world, group)
     to_load = (load_fix(name),) if standing.permitted and not standing.loaded else ()
     return OperatorExplanation(
         agent=key.agent,
@@ -239,7 +239,7 @@ def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorE
         callable=False,
         sticky=False,
         known=True,
-        reasons=(*map(plain_reason, standing.reasons), *_refused(services, snapshot.permissions, name)),
+        reasons=(*map(plain_reason, standing.reasons), *_refused_accesses(services, snapshot.permissions, name)),
         fixes=(*fixes_of(snapshot.permissions, group), *to_load),
         kind=group.kind,
         members=standing.tools[:MEMBERS],
@@ -256,7 +256,7 @@ def _reason(found: Explanation, *codes: str) -> Reason | None:
     return next((reason for reason in found.reasons if reason.code in codes), None)
 
 
-def _verdict(found: Explanation, agent: str, catalog: Catalog) -> str:
+def _verdict_sentence(found: Explanation, agent: str, catalog: Catalog) -> str:
     """Return one sentence that answers the question."""
     name = f"'{found.tool}'"
     if (other := _reason(found, "unknown")) is not None:
@@ -326,7 +326,7 @@ def whole_group(world: World, kind: Literal["toolkit", "plugin"], name: str) -> 
     return Group(kind=kind, name=name, description=toolkit.description, tools=tuple(dict.fromkeys(ids)))
 
 
-def written(world: World, group: Group) -> str:
+def unambiguous_name(world: World, group: Group) -> str:
     """Return the name that means this group and nothing else."""
     others = world.catalog.plugins if group.kind == "toolkit" else world.toolkits
     alone = group.name not in others and world.catalog.find_tool(group.name) is None
@@ -398,11 +398,11 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
     if found.callable:
         return ()
-    own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.key, found.reasons))
+    own = () if found.permitted else tuple(_fixes_to_permit(snapshot.permissions, found.key, found.reasons))
     return (
         *own,
         *_logging_in(snapshot, found),
-        *sorted(_running(services, snapshot.permissions, found), key=_order),
+        *sorted(_fixes_to_run(services, snapshot.permissions, found), key=_order),
     )
 
 
@@ -412,7 +412,7 @@ def _logging_in(snapshot: Snapshot, found: Explanation) -> Iterator[Fix]:
         if reason.code == "needs_login":
             tool = snapshot.permissions.world.catalog.find_tool(found.key)
             server = tool.plugin if tool is not None else _to_load(snapshot.permissions, found.tool)
-            text = f"Log in: {command_of(snapshot, server)}"
+            text = f"Log in: {command_to_log_in(snapshot, server)}"
             yield Fix(kind="login", text=text, code=reason.code, subject=server)
 
 
@@ -429,13 +429,13 @@ def fixes_of(permissions: CompiledPermissions, found: Tool | Group) -> tuple[Fix
     else:
         denial = denial_of(permissions, found)
         name, permitted, reasons = (
-            written(permissions.world, found),
+            unambiguous_name(permissions.world, found),
             denial is None,
             (denial,) if denial is not None else (),
         )
     if permitted:
         return ()
-    return tuple(_permitting(permissions, name, reasons))
+    return tuple(_fixes_to_permit(permissions, name, reasons))
 
 
 def load_fix(name: str) -> Fix:
@@ -443,7 +443,7 @@ def load_fix(name: str) -> Fix:
     return Fix(kind="load", text=f"The model loads '{name}', or you do.", code="not_loaded", subject=name)
 
 
-def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
+def _fixes_to_permit(permissions: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
     """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
     filtered = any(reason.code == "denied_filter" for reason in reasons)
     off = iter(_switches_off(permissions, name))
@@ -480,16 +480,16 @@ def _switches_off(permissions: CompiledPermissions, name: str) -> tuple[Switch, 
             return ()
         tool = Tool(plugin=plugin.name, name="")
     off = tuple(switch for switch in permissions.switches.bundles(tool) if not switch.on)
-    own = permissions.switches.own(tool)
+    own = permissions.switches.switch_of_tool(tool)
     return off or ((own,) if own is not None else ())
 
 
-def _running(services: Services, permissions: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
+def _fixes_to_run(services: Services, permissions: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
     """Yield what would load a permitted tool and let it run."""
     for reason in found.reasons:
         match reason.code:
             case "unavailable":
-                yield _repair(services, permissions, found.key, reason)
+                yield _fix_of(services, permissions, found.key, reason)
             case "conflict" if not found.loaded:
                 yield Fix(kind="unload", text=_CLASH, code=reason.code)
             case "narrowed_loadout" if found.permitted:
@@ -529,7 +529,7 @@ def _waiting_pin(permissions: CompiledPermissions, name: str) -> Fix | None:
     return None
 
 
-def _repair(services: Services, permissions: CompiledPermissions, name: str, reason: Reason) -> Fix:
+def _fix_of(services: Services, permissions: CompiledPermissions, name: str, reason: Reason) -> Fix:
     """Return what lets something run that cannot."""
     catalog = permissions.world.catalog
     tool = catalog.find_tool(name)

@@ -14,7 +14,7 @@ from pegboard.operators.audit import AuditLine, AuditQuery
 from pegboard.operators.audit import audit as read_trail
 from pegboard.operators.editable import EditableConfiguration
 from pegboard.operators.editing import DiffLine, Editing, Editor, ProposedEdit, difference
-from pegboard.operators.masked import Verbatim, masked, shown_names
+from pegboard.operators.masked import Verbatim, mask_value, shown_names
 from pegboard.ports import AuditKind, ConfigurationText
 
 CHANGES: Final[tuple[AuditKind, ...]] = ("edit", "permission", "pin", "approval")
@@ -91,7 +91,7 @@ class ConfigurationHistory:
         texts, now = await self._texts()
         before = [*texts[1:], None]
         found = (_version(one, older, now) for one, older in zip(texts, before, strict=True))
-        return masked(tuple(found), await shown_names(self._services))
+        return mask_value(tuple(found), await shown_names(self._services))
 
     async def version(self, number: int) -> ComparedVersion:
         """Return a version; raises ``UsageError`` where it is not kept."""
@@ -103,9 +103,9 @@ class ConfigurationHistory:
             change=difference(older.text if older is not None else "", one.text),
             since=difference(texts[0].text, one.text),
         )
-        return masked(found, await shown_names(self._services))
+        return mask_value(found, await shown_names(self._services))
 
-    async def of(self, at: str) -> ComparedVersion:
+    async def version_at(self, at: str) -> ComparedVersion:
         """Return the version that was the file at a moment; raises ``UsageError`` where it is not kept."""
         texts, _ = await self._texts()
         try:
@@ -130,7 +130,7 @@ class ConfigurationHistory:
 
     async def _texts(self) -> tuple[Sequence[ConfigurationText], str]:
         """Return every text that is kept, the file of now first, and its digest."""
-        whole = await self._editing.noted()
+        whole = await self._editing.read_noted()
         texts = await self._services.store.configuration_texts(self._configuration.path)
         return texts, whole.digest
 

@@ -47,7 +47,7 @@ class KeptForOperators(Generic[T]):
 
     def __len__(self) -> int:
         """Return how many are kept."""
-        self._purge()
+        self._drop_expired()
         return len(self._kept)
 
     def keep(self, by: str, value: T, *, identity: str = "") -> str:
@@ -55,7 +55,7 @@ class KeptForOperators(Generic[T]):
         identity = identity or secrets.token_urlsafe(16)
         self._kept.pop(identity, None)
         self._kept[identity] = _KeptItem(by=by, value=value, until=self._now() + self._seconds)
-        self._purge()
+        self._drop_expired()
         counts = Counter(kept.by for kept in self._kept.values())
         if counts[by] > self._most_of_one:
             self._without_oldest(by)
@@ -63,15 +63,15 @@ class KeptForOperators(Generic[T]):
             self._without_oldest(max(counts, key=counts.__getitem__))
         return identity
 
-    def found(self, by: str, identity: str) -> T | None:
+    def find_kept(self, by: str, identity: str) -> T | None:
         """Return what an operator keeps under an id, None where there is nothing of theirs any more."""
-        self._purge()
+        self._drop_expired()
         kept = self._kept.get(identity)
         return kept.value if kept is not None and kept.by == by else None
 
-    def of(self, by: str) -> Iterator[T]:
+    def kept_by(self, by: str) -> Iterator[T]:
         """Yield what an operator keeps, the oldest first."""
-        self._purge()
+        self._drop_expired()
         yield from [kept.value for kept in self._kept.values() if kept.by == by]
 
     def change(self, identity: str, value: T) -> None:
@@ -86,7 +86,7 @@ class KeptForOperators(Generic[T]):
     def _without_oldest(self, by: str) -> None:
         self.forget(next(identity for identity, kept in self._kept.items() if kept.by == by))
 
-    def _purge(self) -> None:
+    def _drop_expired(self) -> None:
         """Let go what is over time, and do so again when the next one is."""
         now = self._now()
         while self._kept and (oldest := next(iter(self._kept.items())))[1].until <= now:
@@ -97,4 +97,4 @@ class KeptForOperators(Generic[T]):
 
     def _on_time(self) -> None:
         self._timer = None
-        self._purge()
+        self._drop_expired()

@@ -19,7 +19,7 @@ from typing import Final
 from pegboard.board.meta_tools import command_context
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import looked_at
+from pegboard.board.snapshot import snapshot_without_refresh
 from pegboard.core.access.approvals.demands import asks_for_destructive
 from pegboard.core.access.extensions import not_passed, not_passed_text
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions, SessionConstraints
@@ -36,7 +36,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.name_conflicts import NameConflict, name_conflicts
 from pegboard.core.state.requirements import unresolved_requirements
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_of
+from pegboard.core.state.shrinking import excess, fit_to_budget, largest_fitting_loadout, size_of
 from pegboard.dialects.host_tools import host_tool_definitions
 from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import SOON, count_ahead
@@ -82,7 +82,7 @@ class KnownProblems:
         """Return what is wrong now; what was last, where it takes longer than a moment to tell."""
         services = self._services
         await services.compiler.refresh()
-        agents = tuple(map(services.compiler.of_agent, services.world.agents))
+        agents = tuple(map(services.compiler.permissions_of_agent, services.world.agents))
         asked = (name for name, spec in services.loader.specs.items() if spec.when)
         said = tuple(map(services.availability.newest_faults, asked))
         kept = services.world, *agents
@@ -90,15 +90,15 @@ class KnownProblems:
         if key != self._key:
             self._looking.supersede(key)
             with suppress(Exception):  # it is logged, and whoever asks next tries again
-                await self._looking.within(SOON, key, partial(self._look, key, kept))
+                await self._looking.value_within(SOON, key, partial(self._look_for_problems, key, kept))
         return self._known
 
     async def added_to(self, read: ConfigurationState) -> ConfigurationState:
         """Return a reading of the configuration with what is wrong with plugins; raises ``StoreError``."""
         return replace(read, of_plugins=without_lines(await self.now(), self._services.masker))
 
-    async def _look(self, key: Hashable, kept: tuple[object, ...]) -> None:
-        problems = [one async for one in _every(self._services)]
+    async def _look_for_problems(self, key: Hashable, kept: tuple[object, ...]) -> None:
+        problems = [one async for one in _all_problems(self._services)]
         budgets = [_use_of_budget(self._services, agent) for agent in self._services.world.agents.values()]
         self._key, self._kept, self._known = key, kept, tuple(problems)
         self.budgets = tuple(one for one in budgets if one is not None)
@@ -109,7 +109,7 @@ class KnownProblems:
         await self._looking.aclose()
 
 
-async def _every(services: Services) -> AsyncIterator[Problem]:
+async def _all_problems(services: Services) -> AsyncIterator[Problem]:
     """Yield everything that is wrong; others run meanwhile."""
     plugins = services.world.catalog.plugins
     untried = {name: spec for name, spec in services.loader.specs.items() if not plugins[name].faults()}
@@ -130,7 +130,7 @@ async def _every(services: Services) -> AsyncIterator[Problem]:
         await asyncio.sleep(0)
     for agent in services.world.agents.values():
         if agent.budget.tokens is not None:
-            permissions = services.compiler.of_agent(agent.name)
+            permissions = services.compiler.permissions_of_agent(agent.name)
             await count_ahead(services, (one.tool for one in active_tools(permissions, DEFAULT).values()))
         for problem in (*over_budget(services, agent), *many_tools(services, agent)):
             yield problem
@@ -184,7 +184,7 @@ def _brought_at(services: Services, plugin: str) -> Iterator[Place | None]:
     """Yield where agents are written whose loadouts bring a plugin."""
     category = services.world.catalog.plugins[plugin].category
     for name, agent in services.world.agents.items():
-        loadout = services.compiler.of_agent(name).loadout
+        loadout = services.compiler.permissions_of_agent(name).loadout
         if loadout is not None and loadout.includes(plugin, category) is not None:
             yield agent.place
 
@@ -235,7 +235,7 @@ def shared_names(services: Services, asked: Collection[str] | None = None) -> It
     world, found = services.world, dict[Hashable, dict[str, NameConflict]]()
     agents_of = dict[Hashable, dict[str, None]]()
     for agent in world.agents:
-        for one in name_conflicts(services.compiler.of_agent(agent)):
+        for one in name_conflicts(services.compiler.permissions_of_agent(agent)):
             if asked is None or {one.first.plugin, one.second.plugin} <= {*asked}:
                 key = one.first.plugin, one.second.plugin, one.toolkit, one.within
                 found.setdefault(key, {}).setdefault(one.second.wire, one)
@@ -302,7 +302,7 @@ def excluded_tools(services: Services) -> Iterator[Problem]:
                 )
 
 
-def undeclared(services: Services) -> Iterator[Problem]:
+def undeclared_capabilities(services: Services) -> Iterator[Problem]:
     """Yield the servers that declare what no client is told of (G7)."""
     for plugin in services.world.catalog.plugins.values():
         if names := not_passed(plugin.declares):
@@ -371,7 +371,7 @@ def over_budget(services: Services, agent: Agent) -> Iterator[Problem]:
     if not agent.budget:
         return
     permissions, info = _start(services, agent)
-    over, smaller = _excess(permissions, services, info)
+    over, smaller = _excess_of_start(permissions, services, info)
     if over:
         hint = "Raise it, or have less loaded from the start."
         if smaller is not None:
@@ -383,7 +383,7 @@ def over_budget(services: Services, agent: Agent) -> Iterator[Problem]:
 def many_tools(services: Services, agent: Agent) -> Iterator[Problem]:
     """Yield a warning for an agent that has more tools from the start than a request to its model has (D4)."""
     most = most_tools(agent.provider_model)
-    permissions = services.compiler.of_agent(agent.name)
+    permissions = services.compiler.permissions_of_agent(agent.name)
     start = [one.tool for one in active_tools(permissions, DEFAULT).values()]
     wires = [tool.wire for tool in (*start, *host_tool_definitions(permissions))]
     if most is None or len(wires) <= most:
@@ -421,11 +421,11 @@ def _start(services: Services, agent: Agent) -> tuple[CompiledPermissions, Sessi
     """Return the permissions of a session of an agent that begins, and what is known of it."""
     key = SessionKey(principal=LOCAL, agent=agent.name, session="")
     info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
-    return looked_at(services, info, DEFAULT).permissions, info
+    return snapshot_without_refresh(services, info, DEFAULT).permissions, info
 
 
-def _excess(permissions: CompiledPermissions, services: Services, info: SessionInfo) -> tuple[str, str | None]:
+def _excess_of_start(permissions: CompiledPermissions, services: Services, info: SessionInfo) -> tuple[str, str | None]:
     """Return by how much the start exceeds the budget, or nothing, and the loadout with which it would fit."""
     terms = command_context(services, info, permissions)
     over = excess(permissions, fit_to_budget(permissions, DEFAULT, terms), terms)
-    return over, fitting(permissions, DEFAULT, terms) if over else None
+    return over, largest_fitting_loadout(permissions, DEFAULT, terms) if over else None

@@ -22,7 +22,7 @@ class LoginStanding:
     holders: tuple[str, ...] = ()
 
 
-async def standing(services: Services, spec: PluginSpec) -> LoginStanding:
+async def login_standing(services: Services, spec: PluginSpec) -> LoginStanding:
     """Return whether a server wants a login, as far as it has said; raises ``StoreError``."""
     if not isinstance(spec, ServerSpec) or not spec.url or spec.unavailable:
         return LoginStanding()
@@ -38,7 +38,7 @@ async def standing(services: Services, spec: PluginSpec) -> LoginStanding:
 
 async def standings(services: Services) -> Mapping[str, LoginStanding]:
     """Return that of every server which wants a login, by name; raises ``StoreError``."""
-    found = {name: await standing(services, spec) for name, spec in services.loader.specs.items()}
+    found = {name: await login_standing(services, spec) for name, spec in services.loader.specs.items()}
     return {name: one for name, one in found.items() if one.login != "none"}
 
 
@@ -49,5 +49,5 @@ def may_be_used(services: Services, server: str, agents: Collection[str] | None)
     plugin = services.world.catalog.plugins.get(server)
     if plugin is None:
         return False
-    known = [services.compiler.of_agent(name) for name in services.world.agents if name in agents]
+    known = [services.compiler.permissions_of_agent(name) for name in services.world.agents if name in agents]
     return any(one.may_have_tools_of(plugin) for one in known)

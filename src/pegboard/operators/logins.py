@@ -15,7 +15,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.login_standing import LoginNeeded, may_be_used, standings
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 from pegboard.operators.servers import named_plugin
 from pegboard.ports import HasLogins
 from pegboard.ports.logins import LoginState, ServerLogins
@@ -74,12 +74,12 @@ class OperatorLogins:
 
     async def listed(self, *, principal: str | None = None) -> Sequence[LoginView]:
         """Return the logins that are stored, by server and principal."""
-        found = [self._view(login) for logins in self._all() for login in await logins.logins()]
+        found = [self._view(login) for logins in self._sources_of_logins() for login in await logins.logins()]
         wanted = [view for view in found if principal is None or view.principal == principal]
         names = await shown_names(self._services)
-        return [masked(view, names) for view in sorted(wanted, key=lambda view: (view.server, view.principal))]
+        return [mask_value(view, names) for view in sorted(wanted, key=lambda view: (view.server, view.principal))]
 
-    async def wanted(self, name: str, *, agents: Collection[str] | None = None) -> Sequence[WantedLogin]:
+    async def logins_wanted(self, name: str, *, agents: Collection[str] | None = None) -> Sequence[WantedLogin]:
         """Return the servers that want a login, of those that an operator's agents may use, by name.
 
         Args:
@@ -99,7 +99,7 @@ class OperatorLogins:
                     )
                 )
         names = await shown_names(self._services)
-        return [masked(view, names) for view in sorted(found, key=lambda view: view.server)]
+        return [mask_value(view, names) for view in sorted(found, key=lambda view: view.server)]
 
     def require_used(self, server: str, agents: Collection[str] | None) -> None:
         """Raise ``UsageError`` where none of these agents may use a server, as where there is none of this name."""
@@ -153,7 +153,7 @@ class OperatorLogins:
 
     async def pending(self, login_id: str) -> PendingLogin | None:
         """Return a login that is still to be completed, by its id or the ``state`` of an answer; else None."""
-        for logins in self._all():
+        for logins in self._sources_of_logins():
             if (found := await logins.pending(login_id)) is not None:
                 return found
         return None
@@ -191,7 +191,7 @@ class OperatorLogins:
         _, spec = named_plugin(self._services, server)
         return await self._logins_of(spec.name).end(spec, owner)
 
-    def _all(self) -> Iterator[ServerLogins]:
+    def _sources_of_logins(self) -> Iterator[ServerLogins]:
         return (source.logins for source in self._services.loader.sources if isinstance(source, HasLogins))
 
     def _logins_of(self, server: str) -> ServerLogins:

@@ -63,10 +63,10 @@ class ShownNames:
         """Return a name with a mark in place of each secret, and of what looks like the beginning of a mark."""
         if not self.masker.forms and "://" not in name and _BEGINNING not in name:
             return name
-        known = self._mark(_BEGINNING).join(self.masked(part) for part in name.split(_BEGINNING))
-        return self.masker.userinfo(known, self._sealed)
+        known = self._mark(_BEGINNING).join(self.mask_text(part) for part in name.split(_BEGINNING))
+        return self.masker.userinfo(known, self._seal_userinfo)
 
-    def masked(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return a text of Pegboard's own or of the configuration with a mark in place of each secret."""
         return self.masker.replaced(text, self._mark)
 
@@ -75,10 +75,10 @@ class ShownNames:
         if _BEGINNING not in shown:
             return shown
         by_mark = {self._mark(form): form for form in (*self.masker.forms, _BEGINNING)}
-        known = _SEALED.sub(lambda found: self._opened(found[1]) or found[0], shown)
+        known = _SEALED.sub(lambda found: self._open_userinfo(found[1]) or found[0], shown)
         return _MARK.sub(lambda found: by_mark.get(found[0], found[0]), known)
 
-    def knowing(self, masker: Masker) -> ShownNames:
+    def with_masker(self, masker: Masker) -> ShownNames:
         """Return how names are shown where something else is secret, with the same marks."""
         return ShownNames(masker, self._key)
 
@@ -86,18 +86,18 @@ class ShownNames:
         """Return whether each name is shown as the other shows it."""
         return self.forms is other.forms and self._key == other._key
 
-    def _sealed(self, userinfo: str) -> str:
+    def _seal_userinfo(self, userinfo: str) -> str:
         if not self._key:
             return MASK
         plain = userinfo.encode(errors="surrogatepass") + _END
         plain += bytes(-len(plain) % _PADDED)
         tag = self._tag(plain)
-        return f"{_BEGINNING}~{(tag + self._mixed(tag, plain)).hex()}~"
+        return f"{_BEGINNING}~{(tag + self._mix_with_stream(tag, plain)).hex()}~"
 
-    def _opened(self, sealed: str) -> str | None:
+    def _open_userinfo(self, sealed: str) -> str | None:
         """Return the userinfo that was sealed with this key, else None."""
         found = bytes.fromhex(sealed)
-        plain = self._mixed(found[:_TAG], found[_TAG:])
+        plain = self._mix_with_stream(found[:_TAG], found[_TAG:])
         if not self._key or self._tag(plain) != found[:_TAG]:
             return None
         return plain.rstrip(b"\0").removesuffix(_END).decode(errors="surrogatepass")
@@ -105,7 +105,7 @@ class ShownNames:
     def _tag(self, plain: bytes) -> bytes:
         return blake2b(plain, key=self._key, digest_size=_TAG, person=b"userinfo").digest()
 
-    def _mixed(self, tag: bytes, text: bytes) -> bytes:
+    def _mix_with_stream(self, tag: bytes, text: bytes) -> bytes:
         """Return a text exclusive-ored with a stream that only who has the key can make."""
         blocks = range(0, len(text), 64)
         parts = (tag + at.to_bytes(8, "big") for at in blocks)
@@ -132,41 +132,41 @@ def marks_in(text: str) -> tuple[str, ...]:
     return tuple(found[0] for pattern in (_MARK, _SEALED) for found in pattern.finditer(text))
 
 
-def masked(value: T, names: ShownNames) -> T:
+def mask_value(value: T, names: ShownNames) -> T:
     """Return a value with every text in it masked, and every ``Name`` as it is shown.
 
     ``Verbatim`` fields and those of certain words stay. Tuples, lists, mappings and dataclasses are gone through; what
     has no secret in it is returned as it is.
     """
-    return cast("T", _changed(value, names.masker.text, names.shown))
+    return cast("T", _map_texts(value, names.masker.text, names.shown))
 
 
-def marked(value: T, names: ShownNames) -> T:
+def mark_secrets(value: T, names: ShownNames) -> T:
     """Return a value with a mark of its own for each secret in its texts, so that two that differ stay different."""
-    return cast("T", _changed(value, names.masked, names.masked))
+    return cast("T", _map_texts(value, names.mask_text, names.mask_text))
 
 
-def resolved(value: T, names: ShownNames) -> T:
+def resolve_names(value: T, names: ShownNames) -> T:
     """Return a dataclass that operators have handed in, with what each ``Name`` in its fields means."""
     old = {name: getattr(value, name) for name in _names_of(type(value))}
-    new = {name: _changed(item, names.meant, names.meant) for name, item in old.items()}
+    new = {name: _map_texts(item, names.meant, names.meant) for name, item in old.items()}
     return replace(value, **new) if new != old else value  # type: ignore[type-var]
 
 
-def _changed(value: Any, text: Callable[[str], str], name: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, text: Callable[[str], str], name: Callable[[str], str]) -> Any:
     match value:
         case str():
             return text(value)
         case tuple():
-            return tuple(_changed(item, text, name) for item in cast("tuple[Any, ...]", value))
+            return tuple(_map_texts(item, text, name) for item in cast("tuple[Any, ...]", value))
         case list():
-            return [_changed(item, text, name) for item in cast("list[Any]", value)]
+            return [_map_texts(item, text, name) for item in cast("list[Any]", value)]
         case Mapping():
-            return {key: _changed(item, text, name) for key, item in cast("Mapping[Any, Any]", value).items()}
+            return {key: _map_texts(item, text, name) for key, item in cast("Mapping[Any, Any]", value).items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
             named = _names_of(type(value))
             old = {field: getattr(value, field) for field in texts_of(type(value))}
-            new = {field: _changed(item, name if field in named else text, name) for field, item in old.items()}
+            new = {field: _map_texts(item, name if field in named else text, name) for field, item in old.items()}
             return replace(value, **new) if new != old else value
         case _:
             return value

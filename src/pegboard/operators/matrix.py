@@ -13,10 +13,10 @@ from pegboard.board.session_info import agent_of
 from pegboard.board.switch_actions import last_standing
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.access.settings.panels import PanelGroup, groups
-from pegboard.core.access.switches import meaning
+from pegboard.core.access.switches import subjects_named
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Ref
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.ports import SwitchAction
 
 CellState = Literal["on", "part", "off"]
@@ -121,7 +121,7 @@ class MatrixReader:
             agent_of(services.world, agent)
         await discover_every(services, IN_PROCESS)
         await services.compiler.refresh()
-        compiled = [services.compiler.of_agent(agent) for agent in agents]
+        compiled = [services.compiler.permissions_of_agent(agent) for agent in agents]
         standing = await last_standing(services, agents)
         rows = self._rows(compiled, standing)
         pauses = [services.compiler.pauses(agent) for agent in agents]
@@ -136,7 +136,7 @@ class MatrixReader:
                 for name, plugin in services.world.catalog.plugins.items()
             ),
         )
-        return masked(found, await shown_names(services))
+        return mask_value(found, await shown_names(services))
 
     def _rows(self, compiled: Sequence[CompiledPermissions], standing: Mapping[str, SwitchAction]) -> list[MatrixRow]:
         if not compiled:
@@ -157,9 +157,9 @@ def _cells(permissions: CompiledPermissions, known: _Groups) -> tuple[MatrixCell
 
 
 def _cell(permissions: CompiledPermissions, group: PanelGroup, subject: Ref) -> MatrixCell:
-    on = group.permitted(permissions) if group.parts else _unseen(permissions, group)
+    on = group.permitted(permissions) if group.parts else _count_unseen(permissions, group)
     size = group.size or 1
-    standing = permissions.switches.of(subject)
+    standing = permissions.switches.switch_of(subject)
     return MatrixCell(
         state="off" if on == 0 else "on" if on >= size else "part",
         tools=on,
@@ -167,7 +167,7 @@ def _cell(permissions: CompiledPermissions, group: PanelGroup, subject: Ref) -> 
     )
 
 
-def _unseen(permissions: CompiledPermissions, group: PanelGroup) -> int:
+def _count_unseen(permissions: CompiledPermissions, group: PanelGroup) -> int:
     """Return whether what is not known yet would be on."""
     if group.kind == "toolkit":
         return int(permissions.may_load_toolkit(group.name))
@@ -178,7 +178,9 @@ def _row(
     world: World, group: PanelGroup, cells: tuple[MatrixCell, ...], standing: Mapping[str, SwitchAction]
 ) -> MatrixRow:
     kind = "toolkit" if group.kind == "toolkit" else "plugin"
-    name = group.name if meaning(world, group.name, on=True) == (Ref(kind, group.name),) else f"{kind}:{group.name}"
+    name = (
+        group.name if subjects_named(world, group.name, on=True) == (Ref(kind, group.name),) else f"{kind}:{group.name}"
+    )
     action = standing.get(name)
     return MatrixRow(
         kind=kind,

@@ -51,7 +51,7 @@ class AgentWithoutPrices:
     model: Name
 
 
-class Till:
+class AgentCosts:
     """Adds up what counts of agents cost; ``agents`` are those that there are now."""
 
     __slots__ = ("_agents", "_sums", "without")

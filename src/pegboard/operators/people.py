@@ -13,7 +13,7 @@ from pegboard.core.principals.bearer_tokens import RIGHTS, Right, Token, digest_
 from pegboard.errors import UsageError
 from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import Editing, Editor, ProposedEdit
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 
 _ROOT: Final = "tokens"
 
@@ -60,7 +60,7 @@ async def people(services: Services, tokens: Sequence[Token]) -> tuple[PersonOve
         )
         for token in tokens
     )
-    return masked(found, await shown_names(services))
+    return mask_value(found, await shown_names(services))
 
 
 async def grant_token(

@@ -17,7 +17,7 @@ from pegboard.core.access.pins import PinName, PinnedTool, PinStatus
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
-from pegboard.operators.masked import Name, ShownNames, Verbatim, marked, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, Verbatim, mark_secrets, mask_value, shown_names
 from pegboard.ports import PinChange
 from pegboard.support.visible_text import visible, without_long_runs
 
@@ -120,7 +120,7 @@ class OperatorPins:
         """
         shown = await shown_names(self._services)
         found = await self._pins.list(*map(shown.meant, names), waiting=waiting)
-        return masked(tuple(map(_view, found)), shown)
+        return mask_value(tuple(map(_view, found)), shown)
 
     async def shown(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
         """Return the same with how each differs from its pin, and what it says to a model.
@@ -132,15 +132,15 @@ class OperatorPins:
             UsageError: ``unknown_name``: a name is neither.
         """
         known = await shown_names(self._services)
-        return await self._shown(await self._pins.list(*map(known.meant, names), waiting=waiting), known)
+        return await self._show_tools(await self._pins.list(*map(known.meant, names), waiting=waiting), known)
 
-    async def saying(self, server: str) -> tuple[PinView, ...]:
+    async def tools_with_findings(self, server: str) -> tuple[PinView, ...]:
         """Return the tools of a server that say something to a model which people should know, with what it is."""
         known = await shown_names(self._services)
         said = await self._services.pins.findings(known.meant(server))
         found = await self._pins.list(known.meant(server)) if said else ()
         views = (replace(_view(one), findings=said[one.pin_name]) for one in found if one.pin_name in said)
-        return masked(tuple(views), known)
+        return mask_value(tuple(views), known)
 
     async def page(self, server: str = "", *, offset: int = 0, limit: int = 20) -> PinPage:
         """Return some of what waits for a person, with how it differs.
@@ -169,18 +169,18 @@ class OperatorPins:
             for name, own in counts.items()
         )
         return PinPage(
-            servers=masked(servers, known),
-            tools=await self._shown(found[offset : offset + limit], known),
+            servers=mask_value(servers, known),
+            tools=await self._show_tools(found[offset : offset + limit], known),
             total=len(found),
         )
 
-    async def _shown(self, found: Sequence[PinnedTool], known: ShownNames) -> tuple[PinView, ...]:
+    async def _show_tools(self, found: Sequence[PinnedTool], known: ShownNames) -> tuple[PinView, ...]:
         pins, whole = self._services.pins, list[PinView]()
         for plugin in dict.fromkeys(one.plugin for one in found):
             own = [one for one in found if one.plugin == plugin]
             said = await pins.findings(plugin, *(one.pin_name for one in own))
-            whole += [_whole(one, said.get(one.pin_name, ()), known) for one in await pins.with_definitions(own)]
-        return masked(tuple(whole), known)
+            whole += [_pin_view(one, said.get(one.pin_name, ()), known) for one in await pins.with_definitions(own)]
+        return mask_value(tuple(whole), known)
 
     async def accept(self, found: Iterable[PinView], *, by: str) -> int:
         """Let what an operator was shown count, and nothing else; return how much that was.
@@ -226,21 +226,21 @@ class OperatorPins:
                 code="pin_changed",
                 hint="Look at what it is now, and decide again.",
             )
-        said = await self._warned(chosen)
+        said = await self._tools_with_findings(chosen)
         if whole and len(said) < len(chosen):
             chosen = [one for one in chosen if one.pin_name not in said]
         elif unconfirmed := [one.wire for one in chosen if one.pin_name in said and confirm != known.shown(one.wire)]:
             raise confirmation_required(known.shown(unconfirmed[0]))
         plugin, now = chosen[0].plugin, {one.pin_name: one.digest if one.waits else "" for one in chosen}
-        before = await self._services.pins.kept(plugin, tuple(now))
+        before = await self._services.pins.stored_pins(plugin, tuple(now))
         accepted = await self._pins.accept(by=by, shown=chosen)
         mark = secrets.token_hex(6)
         self._accepted[mark] = _Acceptance(plugin=plugin, before=before, now=now)
         if len(self._accepted) > KEPT:
             self._accepted.popitem(last=False)
-        return PinsAccepted(mark=mark, tools=masked(tuple(map(_view, accepted)), known))
+        return PinsAccepted(mark=mark, tools=mask_value(tuple(map(_view, accepted)), known))
 
-    async def _warned(self, tools: Sequence[PinnedTool]) -> frozenset[PinName]:
+    async def _tools_with_findings(self, tools: Sequence[PinnedTool]) -> frozenset[PinName]:
         """Return which of these tools of one server say something to models that people should know."""
         names = [one.pin_name for one in tools if one.waits]
         if not names:
@@ -295,18 +295,18 @@ def _view(one: PinnedTool) -> PinView:
     )
 
 
-def _whole(one: PinnedTool, findings: tuple[Finding, ...], known: ShownNames) -> PinView:
+def _pin_view(one: PinnedTool, findings: tuple[Finding, ...], known: ShownNames) -> PinView:
     """Return a tool with how it differs; secrets have their marks first: one that is cut would be none (X5)."""
-    before, after = marked(one.pinned or EMPTY, known), marked(one.listed or EMPTY, known)
+    before, after = mark_secrets(one.pinned or EMPTY, known), mark_secrets(one.listed or EMPTY, known)
     return replace(
         _view(one),
-        description=_beginning((before or after).get("description") or ""),
+        description=_cut_text((before or after).get("description") or ""),
         diff=definition_diff(before, after) if after else "",
         findings=findings,
     )
 
 
-def _beginning(text: str) -> str:
+def _cut_text(text: str) -> str:
     text = without_long_runs(text)
     more = f" … ({len(text) - LONGEST:,} more characters)" if len(text) > LONGEST else ""
     return f"{visible(text[:LONGEST])}{more}"

@@ -54,7 +54,7 @@ async def field_problems(
     Args:
         given: what was filled in, by name; what was left empty is not there.
     """
-    required, problems = _required(schema), list[FieldProblem]()
+    required, problems = _required_names(schema), list[FieldProblem]()
     for name, part in properties_of(schema).items():
         if name not in given:
             problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in required else []
@@ -73,7 +73,7 @@ async def field_problems(
 
 def fields_of(schema: JsonObject) -> Iterator[FieldOverview]:
     """Yield a field for each property of a schema."""
-    required = _required(schema)
+    required = _required_names(schema)
     for name, part in properties_of(schema).items():
         choices = part.get("enum")
         texts = cast("list[Any]", choices) if isinstance(choices, list) else []
@@ -87,7 +87,7 @@ def fields_of(schema: JsonObject) -> Iterator[FieldOverview]:
             type=kind if plain else "json",
             choices=tuple(text for text in texts if isinstance(text, str)) if kind == "string" else (),
             required=name in required,
-            text=written(default) if (default := part.get("default")) is not None else "",
+            text=value_text(default) if (default := part.get("default")) is not None else "",
         )
 
 
@@ -98,7 +98,7 @@ def properties_of(schema: JsonObject) -> dict[str, JsonObject]:
     return {name: cast("JsonObject", part) if isinstance(part, Mapping) else {} for name, part in parts.items()}
 
 
-def _required(schema: JsonObject) -> tuple[str, ...]:
+def _required_names(schema: JsonObject) -> tuple[str, ...]:
     found: object = schema.get("required")
     return tuple(map(str, cast("list[object]", found))) if isinstance(found, list) else ()
 
@@ -123,6 +123,6 @@ def types_of(schema: JsonObject) -> str:
             return ""
 
 
-def written(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as text: a string as it is, anything else as indented JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

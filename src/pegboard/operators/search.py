@@ -16,14 +16,14 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import approval_reason
-from pegboard.board.views.search import FAINT, answered, best_hits, checked_search, described, rank_context
+from pegboard.board.views.search import FAINT, best_hits, checked_search, describe_hits, rank_context, rank_queries
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.subjects import exclusion_reason, exclusion_text, may_bring
-from pegboard.core.surface.searchable import Group, Searchable, everything, searchable
+from pegboard.core.surface.searchable import Group, Searchable, all_searchable, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
 from pegboard.operators.explain import (
     Fix,
@@ -35,8 +35,8 @@ from pegboard.operators.explain import (
     subject_of,
     whole_group,
 )
-from pegboard.operators.masked import Name, ShownNames, masked, shown_names
-from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
+from pegboard.operators.masked import Name, ShownNames, mask_value, shown_names
+from pegboard.operators.near_names import NamedSubject, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
 from pegboard.support.background import BackgroundComputations
@@ -180,7 +180,7 @@ class OperatorSearch:
         needs = replace(needs, limit=min(needs.limit, MOST))
         await discover_every(services, IN_PROCESS)
         snapshot = await look(services, agent, principal=principal, session=session)
-        found = await _answer(services, self._whole, snapshot, needs, query)
+        found = await _search_answer(services, self._whole, snapshot, needs, query)
         known: dict[str, PlainReason | None] = {}
         found = replace(
             found,
@@ -188,7 +188,7 @@ class OperatorSearch:
             hits=await _with_approvals(services, snapshot, found.hits, known),
             rest=await _with_approvals(services, snapshot, found.rest, known),
         )
-        return masked(found, await shown_names(services))
+        return mask_value(found, await shown_names(services))
 
     async def for_agents(self, agents: Sequence[str], query: str, *, limit: int = 20) -> CommonAnswer:
         """Return what of everything answers a text, and how many of these agents may use each."""
@@ -199,11 +199,11 @@ class OperatorSearch:
         tools = len(services.world.catalog)
         if indexed is None or not query.strip():
             unknown = CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools)
-            return masked(unknown, await shown_names(services))
-        permissions = [services.compiler.of_agent(agent) for agent in agents]
+            return mask_value(unknown, await shown_names(services))
+        permissions = [services.compiler.permissions_of_agent(agent) for agent in agents]
         hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
         found = CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools)
-        return masked(found, await shown_names(services))
+        return mask_value(found, await shown_names(services))
 
 
 async def _with_approvals(
@@ -218,21 +218,21 @@ async def _with_approvals(
     return tuple(replace(hit, approval=known[hit.name]) if known.get(hit.name) else hit for hit in hits)
 
 
-async def _answer(
+async def _search_answer(
     services: Services, whole: WholeCatalog, snapshot: Snapshot, needs: Search, query: str
 ) -> SearchAnswer:
     indexed = await whole.indexed()
     if not query.strip():
         return SearchAnswer(query=query, indexing=indexed is None, tools=len(services.world.catalog))
     among = await asyncio.to_thread(searchable, snapshot.permissions, snapshot.state.loadout)
-    if not await whole.prepared(among):
+    if not await whole.is_prepared(among):
         return SearchAnswer(query=query, indexing=True, tools=len(services.world.catalog))
     context = await rank_context(services, snapshot, needs.queries)
-    hits, context = _found(services, snapshot, needs, among, context)
+    hits, context = _found_by_model(services, snapshot, needs, among, context)
     if indexed is None:
         return SearchAnswer(query=query, hits=hits, indexing=True, tools=len(services.world.catalog))
-    rest = _rest(services, snapshot, needs, indexed.among, among, context)
-    names = tuple(_named(snapshot, indexed, query, (*hits, *rest)))
+    rest = _found_besides(services, snapshot, needs, indexed.among, among, context)
+    names = tuple(_hits_by_name(snapshot, indexed, query, (*hits, *rest)))
     called = {(hit.kind, hit.name) for hit in names}
     return SearchAnswer(
         query=query,
@@ -243,14 +243,14 @@ async def _answer(
     )
 
 
-def _found(
+def _found_by_model(
     services: Services, snapshot: Snapshot, needs: Search, among: Searchable, context: RankContext
 ) -> tuple[tuple[SearchHit, ...], RankContext]:
     """Return what the model would find, as ``search_tools`` does, and the context that it was ranked with."""
     used = [context]
 
     def rank(queries: Sequence[str], limit: int) -> Ranking:
-        ranking, used[0] = answered(services, snapshot, queries, context, limit=limit)
+        ranking, used[0] = rank_queries(services, snapshot, queries, context, limit=limit)
         return ranking
 
     ranked = best_hits(snapshot, needs, rank).hits[: needs.limit]
@@ -259,7 +259,7 @@ def _found(
     return tuple(_hits(snapshot, ranked, by_name)), used[0]
 
 
-def _rest(
+def _found_besides(
     services: Services, snapshot: Snapshot, needs: Search, whole: Searchable, among: Searchable, context: RankContext
 ) -> tuple[SearchHit, ...]:
     """Return what answers of everything that the model does not find; nothing that is far behind the best of it."""
@@ -272,7 +272,9 @@ def _rest(
     return tuple(_hits(snapshot, ranked, parts))
 
 
-def _named(snapshot: Snapshot, indexed: Indexed, query: str, found: Sequence[SearchHit]) -> Iterator[SearchHit]:
+def _hits_by_name(
+    snapshot: Snapshot, indexed: IndexedCatalog, query: str, found: Sequence[SearchHit]
+) -> Iterator[SearchHit]:
     """Yield what a text names; what is found anyway with its score."""
     known = {(hit.kind, hit.name): hit for hit in found}
     for named, match in indexed.names.find(query):
@@ -284,7 +286,7 @@ def _named(snapshot: Snapshot, indexed: Indexed, query: str, found: Sequence[Sea
         yield replace(hit, match=match)
 
 
-def _group(permissions: CompiledPermissions, among: Searchable, named: Named) -> Group:
+def _group(permissions: CompiledPermissions, among: Searchable, named: NamedSubject) -> Group:
     """Return a toolkit, or a plugin with those of its tools that the agent may use."""
     if named.kind == "toolkit":
         return next(group for group in among.groups if group.kind == "toolkit" and group.name == named.name)
@@ -295,8 +297,8 @@ def _group(permissions: CompiledPermissions, among: Searchable, named: Named) ->
 
 def _hits(snapshot: Snapshot, ranked: Sequence[Ranked], parts: Sequence[tuple[ScorePart, ...]]) -> Iterator[SearchHit]:
     """Yield what was ranked as an operator sees it."""
-    for hit, found, made in zip(ranked, described(snapshot, ranked), parts, strict=True):
-        standing, reason = _standing(snapshot, hit.found, found)
+    for hit, found, made in zip(ranked, describe_hits(snapshot, ranked), parts, strict=True):
+        standing, reason = _standing_of(snapshot, hit.found, found)
         yield SearchHit(
             kind=found.kind,
             name=found.name,
@@ -322,7 +324,7 @@ def title_of(world: World, found: Tool | Group) -> str:
 # -- where it stands -------------------------------------------------------------------------------
 
 
-def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> tuple[HitStanding, Reason | None]:
+def _standing_of(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> tuple[HitStanding, Reason | None]:
     """Return where something stands, and why it is denied, excluded or unavailable."""
     permissions, state = snapshot.permissions, snapshot.state
     if (denial := denial_of(permissions, found)) is not None:
@@ -343,7 +345,7 @@ def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> 
 
 
 def _common_hits(
-    services: Services, indexed: Indexed, permissions: Sequence[CompiledPermissions], query: str, limit: int
+    services: Services, indexed: IndexedCatalog, permissions: Sequence[CompiledPermissions], query: str, limit: int
 ) -> Iterator[CommonHit]:
     """Yield what a text names, then what answers it; nothing that is far behind the best."""
     context = RankContext()
@@ -364,20 +366,20 @@ def _common_hits(
             plugin=found.plugin if isinstance(found, Tool) else found.name if found.kind == "plugin" else "",
             title=title_of(indexed.world, found),
             sentence=first_sentence(found.description),
-            agents=sum(_permits(one, found) for one in permissions),
+            agents=sum(_may_use(one, found) for one in permissions),
             score=hit.score if hit is not None else None,
             parts=made,
             match=match,
         )
 
 
-def _subject(world: World, named: Named) -> Subject:
+def _subject(world: World, named: NamedSubject) -> Subject:
     if named.tool is not None:
         return named.tool
     return whole_group(world, "toolkit" if named.kind == "toolkit" else "plugin", named.name)
 
 
-def _permits(permissions: CompiledPermissions, found: Subject) -> bool:
+def _may_use(permissions: CompiledPermissions, found: Subject) -> bool:
     """Return whether an agent may use something that may have gone since it was indexed."""
     if isinstance(found, Tool) or found.kind == "toolkit" or found.name in permissions.world.catalog.plugins:
         return denial_of(permissions, found) is None
@@ -394,8 +396,8 @@ async def who_may_use(services: Services, agents: Iterable[str], name: str) -> t
     found = subject_of(services.world, name)
     if found is None:
         return ()
-    found_for = (_permission(services.compiler.of_agent(agent), found) for agent in agents)
-    return masked(tuple(found_for), await shown_names(services))
+    found_for = (_permission(services.compiler.permissions_of_agent(agent), found) for agent in agents)
+    return mask_value(tuple(found_for), await shown_names(services))
 
 
 def _permission(permissions: CompiledPermissions, found: Subject) -> AgentPermission:
@@ -412,7 +414,7 @@ def _permission(permissions: CompiledPermissions, found: Subject) -> AgentPermis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Indexed:
+class IndexedCatalog:
     """Everything that a world has, of which the ranker has an index, and its names."""
 
     world: World
@@ -425,45 +427,47 @@ class WholeCatalog:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._indexed: Indexed | None = None
-        self._making = BackgroundComputations[tuple[int, int, int], Indexed](
+        self._indexed: IndexedCatalog | None = None
+        self._making = BackgroundComputations[tuple[int, int, int], IndexedCatalog](
             "index everything", "could not index everything"
         )
         self._preparing = BackgroundComputations[Searchable, bool]("index a part", "could not index a part")
 
-    async def indexed(self) -> Indexed | None:
+    async def indexed(self) -> IndexedCatalog | None:
         """Return everything that there is now; None while it is indexed for the first time and that takes long."""
         world, known, names = self._services.world, self._indexed, await shown_names(self._services)
-        if known is not None and _same(known.world, world) and known.names.names.is_like(names):
+        if known is not None and _is_same_world(known.world, world) and known.names.names.is_like(names):
             await self._services.ranker.prepare(known.among)
             return known
         key = id(world.catalog), id(world.toolkits), id(names.forms)
-        return await self._making.within(SOON if known is None else None, key, partial(self._made, world, names))
+        return await self._making.value_within(
+            SOON if known is None else None, key, partial(self._make_index, world, names)
+        )
 
-    async def prepared(self, among: Searchable) -> bool:
+    async def is_prepared(self, among: Searchable) -> bool:
         """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
-        return bool(await self._preparing.within(SOON, among, partial(self._prepared, among)))
+        return bool(await self._preparing.value_within(SOON, among, partial(self._prepare_ranker, among)))
 
     async def aclose(self) -> None:
         """End what is being indexed; nobody is told."""
         await self._making.aclose()
         await self._preparing.aclose()
 
-    async def _made(self, world: World, names: ShownNames) -> Indexed:
-        made = await asyncio.to_thread(_made, world, names)
+    async def _make_index(self, world: World, names: ShownNames) -> IndexedCatalog:
+        made = await asyncio.to_thread(_index_world, world, names)
         await self._services.ranker.prepare(made.among)
-        if self._indexed is None or _same(world, self._services.world):
+        if self._indexed is None or _is_same_world(world, self._services.world):
             self._indexed = made
         return made
 
-    async def _prepared(self, among: Searchable) -> bool:
+    async def _prepare_ranker(self, among: Searchable) -> bool:
         await self._services.ranker.prepare(among)
         return True
 
 
-def _same(one: World, other: World) -> bool:
+def _is_same_world(one: World, other: World) -> bool:
     return one.catalog is other.catalog and one.toolkits is other.toolkits
 
 
-def _made(world: World, names: ShownNames) -> Indexed:
-    return Indexed(world=world, among=everything(world), names=NearNames(world, names))
+def _index_world(world: World, names: ShownNames) -> IndexedCatalog:
+    return IndexedCatalog(world=world, among=all_searchable(world), names=NearNames(world, names))

@@ -21,19 +21,19 @@ def services_of_agents(services: Services, agents: Collection[str]) -> Services:
 
     Permissions of these agents are the same in it. It follows the world of the board.
     """
-    narrow = partial(_narrowed, agents=tuple(agents))
+    narrow = partial(_world_of_agents, agents=tuple(agents))
     return replace(services, compiler=NarrowedCompiler(services.compiler, narrow))
 
 
 @dataclass(slots=True)
-class _SeenNames:
+class _VisibleNames:
     """What is seen of a world; a plugin among ``plugins`` is seen with all of its tools."""
 
     toolkits: set[str] = field(default_factory=set[str])
     plugins: set[str] = field(default_factory=set[str])
     tools: set[str] = field(default_factory=set[str])
 
-    def add(self, other: _SeenNames) -> None:
+    def add(self, other: _VisibleNames) -> None:
         self.toolkits |= other.toolkits
         self.plugins |= other.plugins
         self.tools |= other.tools
@@ -45,13 +45,13 @@ class _SeenNames:
                 self.plugins.add(entry.plugin)
 
 
-def _narrowed(whole: PermissionCompiler, before: World, *, agents: Iterable[str]) -> World:
+def _world_of_agents(whole: PermissionCompiler, before: World, *, agents: Iterable[str]) -> World:
     """Return the part of a world that some agents are concerned with; the part before where it is equal."""
-    world, seen = whole.world, _SeenNames()
+    world, seen = whole.world, _VisibleNames()
     for agent in agents:
         if agent in world.agents:
             seen.add(_seen_of(whole.without_switches(agent)))
-            seen.add(_seen_of(whole.of_agent(agent)))
+            seen.add(_seen_of(whole.permissions_of_agent(agent)))
     toolkits = Frozen({name: toolkit for name, toolkit in world.toolkits.items() if name in seen.toolkits})
     plugins = [part for plugin in world.catalog.plugins.values() if (part := _part(plugin, seen)) is not None]
     if [plugin.name for plugin in plugins] == list(before.catalog.plugins):
@@ -69,9 +69,9 @@ def _is_same(before: object, now: dict[str, object]) -> bool:
 
 
 @once_per_permissions
-def _seen_of(permissions: CompiledPermissions) -> _SeenNames:
+def _seen_of(permissions: CompiledPermissions) -> _VisibleNames:
     """Return what an agent may use, names, or has switched."""
-    world, seen = permissions.world, _SeenNames()
+    world, seen = permissions.world, _VisibleNames()
     named, switches = permissions.entries, permissions.switches
     seen.toolkits = {*named.toolkits, *switches.toolkits}
     loadout = permissions.loadout
@@ -79,14 +79,16 @@ def _seen_of(permissions: CompiledPermissions) -> _SeenNames:
     seen.plugins = {*switches.plugins, *disabled}
     sub_apps = (world.sub_apps.get(name, ()) for name in permissions.agent.sub_apps)
     seen.add_entries(chain(named.essential, named.static, entries(tuple(chain(*sub_apps)), world.catalog)))
-    seen.add_entries(chain(*(named.looked_up.of(name) for name in seen.toolkits if name in world.toolkits)))
+    seen.add_entries(
+        chain(*(named.looked_up.entries_of_toolkit(name) for name in seen.toolkits if name in world.toolkits))
+    )
     seen.tools |= {*switches.tools, *(tool.id for tool in permissions.permitted)}
     unknown = (plugin for plugin in world.catalog.plugins.values() if not plugin.tools)
     seen.plugins |= {plugin.name for plugin in unknown if permissions.grants_unseen(plugin)}
     return seen
 
 
-def _part(plugin: Plugin, seen: _SeenNames) -> Plugin | None:
+def _part(plugin: Plugin, seen: _VisibleNames) -> Plugin | None:
     """Return what is seen of a plugin, None where that is nothing."""
     tools = tuple(tool for tool in plugin.tools if tool.id in seen.tools)
     if plugin.name in seen.plugins or (tools and len(tools) == len(plugin.tools)):

@@ -16,7 +16,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 from pegboard.operators.sessions import UNREADABLE
 from pegboard.operators.snapshots import known_by_key, looked_at_now
 from pegboard.ports import SessionKey
@@ -71,7 +71,7 @@ class SentText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentBefore:
+class SentListBefore:
     """A list that the model of a session was sent, which differs from the one before.
 
     Attributes:
@@ -120,7 +120,7 @@ class SentToModel:
     tokens: int = 0
     left: tuple[Name, ...] = ()
     compared: bool = False
-    before: tuple[SentBefore, ...] = ()
+    before: tuple[SentListBefore, ...] = ()
     problem: str = ""
 
 
@@ -138,9 +138,9 @@ async def sent_to_model(services: Services, key: SessionKey, step: int | None = 
         StoreError: its state cannot be read.
         UsageError: that list is not kept.
     """
-    steps = services.metrics.steps.of(key)
+    steps = services.metrics.steps.steps_of(key)
     if step is not None:
-        return _bounded(masked(_sent_before(services, key, steps, step), await shown_names(services)))
+        return _cut_texts(mask_value(_sent_before(services, key, steps, step), await shown_names(services)))
     await services.compiler.refresh()
     known = await known_by_key(services, key)
     if known is None:
@@ -150,34 +150,34 @@ async def sent_to_model(services: Services, key: SessionKey, step: int | None = 
         state = known.info.start if host.calls_through and "array" not in host.delivery else known.state()  # G4
         snapshot = await looked_at_now(services, known, state)
     except ValueError:
-        found = _nothing(key, UNREADABLE)
+        found = _sent_nothing(key, UNREADABLE)
     except UnknownAgentError as error:
-        found = _nothing(key, error.message)
+        found = _sent_nothing(key, error.message)
     else:
-        found = await _seen(services, snapshot, steps)
-    return _bounded(masked(found, await shown_names(services)))  # masked first: a cut secret would be none
+        found = await _next_to_send(services, snapshot, steps)
+    return _cut_texts(mask_value(found, await shown_names(services)))  # masked first: a cut secret would be none
 
 
-def _bounded(sent: SentToModel) -> SentToModel:
+def _cut_texts(sent: SentToModel) -> SentToModel:
     """Return it with the beginning of what is too long to be shown."""
     tools = tuple(
         replace(
             tool,
-            description=_beginning(tool.description),
-            input_schema=_beginning(tool.input_schema),
-            output_schema=_beginning(tool.output_schema),
-            annotations=_beginning(tool.annotations),
+            description=_cut_text(tool.description),
+            input_schema=_cut_text(tool.input_schema),
+            output_schema=_cut_text(tool.output_schema),
+            annotations=_cut_text(tool.annotations),
         )
         for tool in sent.tools
     )
-    return replace(sent, tools=tools, texts=tuple(replace(one, text=_beginning(one.text)) for one in sent.texts))
+    return replace(sent, tools=tools, texts=tuple(replace(one, text=_cut_text(one.text)) for one in sent.texts))
 
 
-def _beginning(text: str) -> str:
+def _cut_text(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
 
 
-def _nothing(key: SessionKey, problem: str) -> SentToModel:
+def _sent_nothing(key: SessionKey, problem: str) -> SentToModel:
     return SentToModel(principal=key.principal, agent=key.agent, session=key.session, problem=problem)
 
 
@@ -188,7 +188,7 @@ def _sent_before(services: Services, key: SessionKey, steps: Sequence[SentStep],
             f"No list {number} of this session is kept.", hint="The page of what the model sees has those that are."
         )
     step, last = steps[at], steps[at - 1] if at else None
-    texts = tuple(_placed(services, step))
+    texts = tuple(_placed_texts(services, step))
     tools = tuple(_tools(services, [(tool, ()) for tool in step.tools], last.tools if last is not None else None))
     return SentToModel(
         principal=key.principal,
@@ -199,31 +199,31 @@ def _sent_before(services: Services, key: SessionKey, steps: Sequence[SentStep],
         tools=tools,
         texts=texts,
         tokens=sum(one.tokens for one in (*tools, *texts)),
-        left=_left(last.tools if last is not None else (), step.tools),
+        left=_tools_removed(last.tools if last is not None else (), step.tools),
         compared=last is not None,
-        before=_before(steps),
+        before=_lists_before(steps),
     )
 
 
-def _before(steps: Sequence[SentStep]) -> tuple[SentBefore, ...]:
+def _lists_before(steps: Sequence[SentStep]) -> tuple[SentListBefore, ...]:
     """Return the lists that were sent, the newest first, each with how it differs from the one before."""
-    found: list[SentBefore] = []
+    found: list[SentListBefore] = []
     last: tuple[Tool, ...] = ()
     for step in steps:
         known = {tool.wire: tool for tool in last}
         joined = sum(bool(_change(tool, known.get(tool.wire))) for tool in step.tools)
-        left = len(_left(last, step.tools))
-        found.append(SentBefore(number=step.number, at=step.at, tools=len(step.tools), joined=joined, left=left))
+        left = len(_tools_removed(last, step.tools))
+        found.append(SentListBefore(number=step.number, at=step.at, tools=len(step.tools), joined=joined, left=left))
         last = step.tools
     return tuple(reversed(found))
 
 
-def _left(before: Iterable[Tool], now: Iterable[Tool]) -> tuple[str, ...]:
+def _tools_removed(before: Iterable[Tool], now: Iterable[Tool]) -> tuple[str, ...]:
     there = {tool.wire for tool in now}
     return tuple(tool.wire for tool in before if tool.wire not in there)
 
 
-def _placed(services: Services, step: SentStep) -> Iterator[SentText]:
+def _placed_texts(services: Services, step: SentStep) -> Iterator[SentText]:
     """Yield the texts of a list that was sent, where its surface says where each stands."""
     surface = step.surface
     places: dict[str, TextPlace] = {}
@@ -239,7 +239,7 @@ def _placed(services: Services, step: SentStep) -> Iterator[SentText]:
         yield SentText(place=place, text=text, tokens=services.counter.count(text))
 
 
-async def _seen(services: Services, snapshot: Snapshot, steps: Sequence[SentStep]) -> SentToModel:
+async def _next_to_send(services: Services, snapshot: Snapshot, steps: Sequence[SentStep]) -> SentToModel:
     key = snapshot.info.key
     surface = await surface_to_come(services, snapshot)
     newest = services.metrics.newest(key)
@@ -257,9 +257,9 @@ async def _seen(services: Services, snapshot: Snapshot, steps: Sequence[SentStep
         tools=tools,
         texts=texts,
         tokens=sum(one.tokens for one in (*tools, *texts)),
-        left=_left(before or (), listed),
+        left=_tools_removed(before or (), listed),
         compared=before is not None,
-        before=_before(steps),
+        before=_lists_before(steps),
     )
 
 

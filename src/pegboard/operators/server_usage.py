@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 from pegboard.operators.usage import percentile
 from pegboard.ports import CountRecord
 from pegboard.ports.counts import HOUR, OTHER, added_up, start_of
@@ -49,12 +49,12 @@ async def server_usage(services: Services, clock: Callable[[], float] = time.tim
     for one in sums.records:
         if one.server and one.server != OTHER and one.outcome in ("ok", "error"):
             ran.setdefault(one.server, []).append(one)
-    found = [_of(name, since, records) for name, records in ran.items()]
+    found = [_usage_of(name, since, records) for name, records in ran.items()]
     found.sort(key=lambda one: (-one.calls, one.name))
-    return masked(tuple(found), await shown_names(services))
+    return mask_value(tuple(found), await shown_names(services))
 
 
-def _of(name: str, since: int, records: Sequence[CountRecord]) -> ServerUsage:
+def _usage_of(name: str, since: int, records: Sequence[CountRecord]) -> ServerUsage:
     whole = added_up(records)
     hours: list[list[CountRecord]] = [[] for _ in range(HOURS)]
     for one in records:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pegboard.board.catalog.apply_settings import misnamed
+from pegboard.board.catalog.apply_settings import misnamed_tools
 from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.discover import ASKED, discover_every
@@ -25,8 +25,8 @@ from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.operators.known_problems import later_harmless
-from pegboard.operators.login_standing import LoginNeeded, LoginStanding, standing, standings
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.login_standing import LoginNeeded, LoginStanding, login_standing, standings
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.ports import (
     ConfiningSource,
     ConnectionState,
@@ -132,9 +132,9 @@ async def server_states(services: Services, counting: CatalogCounting) -> tuple[
     counted, until = await counting.done(), time.perf_counter() + AT_ONCE
     agents, found = _agents(services), list[ServerState]()
     names, logins = await shown_names(services), await standings(services)
-    for plugin, spec in _configured(services):
+    for plugin, spec in _configured_plugins(services):
         login = logins.get(plugin.name, _NO_LOGIN)
-        found.append(masked(_state(services, plugin, spec, agents, login, counted=counted), names))
+        found.append(mask_value(_state(services, plugin, spec, agents, login, counted=counted), names))
         if time.perf_counter() > until:
             await asyncio.sleep(0)
             until = time.perf_counter() + AT_ONCE
@@ -146,13 +146,13 @@ async def server_state(services: Services, name: str) -> ServerState:
     await services.compiler.refresh()
     plugin, spec = named_plugin(services, name)
     await count_ahead(services, plugin.tools)
-    login = await standing(services, spec)
+    login = await login_standing(services, spec)
     state = _state(services, plugin, spec, _agents(services), login, counted=True)
-    return masked(state, await shown_names(services))
+    return mask_value(state, await shown_names(services))
 
 
 def _agents(services: Services) -> list[CompiledPermissions]:
-    return [services.compiler.of_agent(agent) for agent in services.world.agents]
+    return [services.compiler.permissions_of_agent(agent) for agent in services.world.agents]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class NotRunning:
 
 def not_running(services: Services) -> Iterator[NotRunning]:
     """Yield the servers that do not run although they should, in the order of the configuration."""
-    for plugin, spec in _configured(services):
+    for plugin, spec in _configured_plugins(services):
         source = services.loader.source_of(spec)
         connections = source.connections(spec) if isinstance(source, Restartable) else ()
         failed = [one for one in connections if one.state in ("down", "backing_off")]
@@ -194,7 +194,7 @@ def refused_of(services: Services, spec: PluginSpec) -> tuple[RefusedAccess, ...
     return tuple(source.refused(spec)) if isinstance(source, ConfiningSource) else ()
 
 
-def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
+def _configured_plugins(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
     for plugin in services.world.catalog.plugins.values():
         if (spec := services.loader.specs.get(plugin.name)) is not None:
             yield plugin, spec
@@ -208,7 +208,7 @@ async def server_tools(services: Services, name: str, *, offset: int = 0, limit:
         ServerTool(name=tool.name, wire=tool.wire, description=tool.description, tokens=services.prices([tool]))
         for tool in shown
     )
-    return masked(tuple(found), await shown_names(services))
+    return mask_value(tuple(found), await shown_names(services))
 
 
 async def printed_lines(services: Services, name: str) -> tuple[PrintedLine, ...]:
@@ -216,7 +216,7 @@ async def printed_lines(services: Services, name: str) -> tuple[PrintedLine, ...
     _, spec = named_plugin(services, name)
     source = services.loader.source_of(spec)
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
-    return masked(tuple(lines), await shown_names(services))
+    return mask_value(tuple(lines), await shown_names(services))
 
 
 def activity(services: Services) -> ServerActivity:
@@ -284,7 +284,7 @@ def _state(
         name=plugin.name,
         kind=plugin.kind,
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
-        target=_target(spec, services.masker),
+        target=_target_text(spec, services.masker),
         place=str(plugin.place or ""),
         state="needs_login" if login.login == "needed" else _phase(services, plugin, gravest),
         since=gravest.since if gravest is not None else None,
@@ -303,8 +303,8 @@ def _state(
         known=any(variant.known for variant in plugin.variants.values()),
         tools=len(plugin.tools),
         tokens=services.prices(plugin.tools) if counted else None,
-        dropped=tuple(dict.fromkeys(_dropped(services, plugin, connections))),
-        excluded=tuple(dict.fromkeys(_excluded(plugin, connections))),
+        dropped=tuple(dict.fromkeys(_dropped_tools(services, plugin, connections))),
+        excluded=tuple(dict.fromkeys(_excluded_parts(plugin, connections))),
         refused=refused_of(services, spec),
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         login=login.login,
@@ -313,19 +313,19 @@ def _state(
     )
 
 
-def _dropped(services: Services, plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
+def _dropped_tools(services: Services, plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
     """Yield the tools of a plugin that are not listed or never loaded: not valid, or with the name of another (G10)."""
     for name, reason in plugin.excluded.items():
         yield Excluded(name=name, reason=reason)
     for connection in connections:
         yield from connection.dropped
     for agent in services.world.agents:
-        for one in name_conflicts(services.compiler.of_agent(agent)):
+        for one in name_conflicts(services.compiler.permissions_of_agent(agent)):
             if one.second.plugin == plugin.name:
                 yield Excluded(name=one.second.name, reason=f"Agent '{agent}': {one.text} {one.fix}")
 
 
-def _excluded(plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
+def _excluded_parts(plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
     """Yield what else of a server is left out: parts of its tools, other lists and items of them."""
     for what, reason in plugin.cut.items():
         yield Excluded(name=what, reason=reason)
@@ -346,14 +346,14 @@ def rules_without_effect(services: Services) -> list[RuleWithoutEffect]:
     """Return the rules of plugins that name none of their tools, as far as these are known (G10, T10)."""
     return [
         RuleWithoutEffect(plugin=plugin.name, place=str(plugin.place or ""), text=text)
-        for plugin, spec in _configured(services)
+        for plugin, spec in _configured_plugins(services)
         for text in _without_effect(plugin, spec)
     ]
 
 
 def _without_effect(plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
     if any(variant.known for variant in plugin.variants.values()):
-        for fault in misnamed(Manifest(tools=plugin.tools), spec):
+        for fault in misnamed_tools(Manifest(tools=plugin.tools), spec):
             yield f"{fault.message} It counts for nothing. {fault.hint}".strip()
 
 
@@ -379,10 +379,10 @@ def _phase(services: Services, plugin: Plugin, gravest: ConnectionState | None) 
 def _without_connection(services: Services, plugin: Plugin) -> ServerPhase:
     if any(variant.unavailable for variant in plugin.variants.values()):
         return "unavailable"
-    return "up" if plugin.kind != "server" and services.loader.answered(plugin) else "not_started"
+    return "up" if plugin.kind != "server" and services.loader.has_answered(plugin) else "not_started"
 
 
-def _target(spec: PluginSpec, mask: Masker) -> str:
+def _target_text(spec: PluginSpec, mask: Masker) -> str:
     """Return what is started or asked, without what may be secret in it."""
     match spec:
         case ServerSpec(url=str(url)):

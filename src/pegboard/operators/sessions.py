@@ -25,7 +25,7 @@ from pegboard.core.surface.explanations import lease_of, loaded_because
 from pegboard.core.surface.surfaces import Costs, Surface
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import SOON, CatalogCounting
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, Verbatim, mask_value, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions, looked_at_now
 from pegboard.ports import AuditRecord, ScopedSource, SessionKey
 
@@ -218,16 +218,16 @@ async def list_sessions(
     found = [
         known
         for known in await known_sessions(services, agent=agent, principal=principal)
-        if (agents is None or known.key.agent in agents) and _fits(names, known, words)
+        if (agents is None or known.key.agent in agents) and _matches_words(names, known, words)
     ]
     page = found[max(offset, 0) : max(offset, 0) + max(limit, 0)]
     counted = await counting.done()
     until = asyncio.get_running_loop().time() + SOON
     rows = [await _row(services, counting if counted else None, known, until) for known in page]
-    return SessionPage(rows=masked(tuple(rows), names), total=len(found))
+    return SessionPage(rows=mask_value(tuple(rows), names), total=len(found))
 
 
-def _fits(names: ShownNames, known: KnownSession, words: Iterable[str]) -> bool:
+def _matches_words(names: ShownNames, known: KnownSession, words: Iterable[str]) -> bool:
     """Return whether every word stands in a session's principal, agent or id, as they are shown."""
     text = "\n".join(map(names.shown, (known.key.principal, known.key.agent, known.key.session))).casefold()
     return all(word in text for word in words)
@@ -268,7 +268,7 @@ def row_of(
         turn=state.turn if state is not None else None,
         label=state.label if state is not None else None,
         loadout=state.loadout if state is not None else None,
-        leases=tuple(_short(lease) for lease in state.leases) if state is not None else (),
+        leases=tuple(_short_lease(lease) for lease in state.leases) if state is not None else (),
         tokens=tokens,
         saved=saved,
         unknown=unknown,
@@ -276,21 +276,21 @@ def row_of(
     )
 
 
-def _short(lease: Lease) -> str:
+def _short_lease(lease: Lease) -> str:
     """Return a lease in a few words: "devops until it is unloaded"."""
     return f"{lease.subject.name} {lease.until.in_words}"
 
 
 async def describe_session(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     """Return a session, or None where nothing is known of it; no server is started, nothing stored."""
-    return masked(await _found(services, counting, key), await shown_names(services))
+    return mask_value(await _find_session(services, counting, key), await shown_names(services))
 
 
-async def _found(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
+async def _find_session(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     known = await known_by_key(services, key)
-    calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
+    calls, approvals = await asyncio.gather(_calls(services, key), _waiting_approvals(services, key))
     if known is None:
         calls = await _since_deletion(services, key, calls)
         return _overview(key, None, calls, approvals) if calls or approvals else None
@@ -336,7 +336,7 @@ def _call(number: int, record: AuditRecord) -> RecentCall:
     )
 
 
-async def _waiting(services: Services, key: SessionKey) -> tuple[Approval, ...]:
+async def _waiting_approvals(services: Services, key: SessionKey) -> tuple[Approval, ...]:
     now = time.time()
     found = await services.store.approvals(principal=key.principal, agent=key.agent, session=key.session)
     return tuple(one for one in found if one.as_of(now).status == "waiting")
@@ -350,7 +350,7 @@ def _complete(
     approvals: tuple[Approval, ...],
     surface: Surface | None,
 ) -> SessionOverview:
-    loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
+    loaded = tuple(_loaded_row(services, snapshot, one) for one in _every_loaded(snapshot, surface))
     return _overview(
         known.key,
         known,
@@ -372,7 +372,7 @@ def _every_loaded(snapshot: Snapshot, surface: Surface | None) -> Iterator[Loade
     yield from (one for tool_id, one in active.items() if tool_id not in listed)
 
 
-def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> LoadedRow:
+def _loaded_row(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> LoadedRow:
     permissions, state = snapshot.permissions, snapshot.state
     leases = (lease_of(permissions, state, loaded, because) for because in loaded.because)
     managed = loaded.tool.plugin not in permissions.world.catalog.plugins
@@ -389,7 +389,7 @@ def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> Loade
     )
 
 
-def _lease(lease: Lease, turn: int) -> LeaseRow:
+def _lease_row(lease: Lease, turn: int) -> LeaseRow:
     return LeaseRow(
         subject=str(lease.subject),
         until=str(lease.until),
@@ -426,7 +426,7 @@ def _overview(
         loadout=state.loadout if state is not None else None,
         shrunk=state.shrunk if state is not None else None,
         loaded=loaded,
-        leases=tuple(_lease(lease, state.turn) for lease in state.leases) if state is not None else (),
+        leases=tuple(_lease_row(lease, state.turn) for lease in state.leases) if state is not None else (),
         tokens=costs.total if costs is not None else None,
         tool_tokens=costs.tools if costs is not None else None,
         saved=costs.saved if costs is not None else None,

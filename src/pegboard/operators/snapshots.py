@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of
-from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of, read, read_start, stored_state
+from pegboard.board.snapshot import (
+    Snapshot,
+    narrowed_above_of,
+    read_snapshot,
+    read_start,
+    snapshot_without_refresh,
+    stored_state,
+)
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.delivery import COMMAND, LIBRARY
 from pegboard.core.state.sessions import State, from_text
@@ -86,7 +93,7 @@ async def look(services: Services, agent: str, *, principal: str, session: str) 
     info = _info(services, agent, principal, session)
     await services.compiler.refresh()
     state = (await stored_state(services, info))[0] if session else info.start
-    return looked_at(services, info, state, narrowed_above=await narrowed_above_of(services, info))
+    return snapshot_without_refresh(services, info, state, narrowed_above=await narrowed_above_of(services, info))
 
 
 async def read_session(
@@ -100,7 +107,7 @@ async def read_session(
     info = _info(services, agent, principal, session)
     if sub_app is not None:
         info = replace(info, constraints=replace(info.constraints, sub_app=sub_app))
-    return await (read(services, info) if session else read_start(services, info))
+    return await (read_snapshot(services, info) if session else read_start(services, info))
 
 
 def _info(services: Services, agent: str, principal: str, session: str) -> SessionInfo:
@@ -114,4 +121,4 @@ def _info(services: Services, agent: str, principal: str, session: str) -> Sessi
 async def looked_at_now(services: Services, known: KnownSession, state: State) -> Snapshot:
     """Return a session as of the last refresh; nothing is asked for, started or stored."""
     above = await narrowed_above_of(services, known.info) if known.info.parent is not None else ()
-    return looked_at(services, known.info, state, narrowed_above=above)
+    return snapshot_without_refresh(services, known.info, state, narrowed_above=above)

@@ -22,7 +22,7 @@ What is written for the two signs alone is none, and what stands behind it is no
 
 def brings_secret(value: Any, there: Any, names: ShownNames) -> bool:
     """Return whether a value as it was handed in has a mark which no text has that stands in the same place now."""
-    return _brings(value, there, marks_in, names.shown)
+    return _brings_secret(value, there, marks_in, names.shown)
 
 
 def brings_variable(value: Any, there: Any) -> bool:
@@ -35,14 +35,14 @@ def brings_variable(value: Any, there: Any) -> bool:
     >>> brings_variable("${TOKEN}", "write $${TOKEN}"), brings_variable("write $${TOKEN}", "")
     (True, False)
     """
-    return _brings(value, there, _variables, str)
+    return _brings_secret(value, there, _variables, str)
 
 
 def _variables(text: str) -> Iterator[str]:
     return filter(None, _VARIABLE.findall(text))
 
 
-def _brings(value: Any, there: Any, found: Callable[[str], Iterable[str]], shown: Callable[[str], str]) -> bool:
+def _brings_secret(value: Any, there: Any, found: Callable[[str], Iterable[str]], shown: Callable[[str], str]) -> bool:
     known: defaultdict[_Place, set[str]] = defaultdict(set)
     for place, text in _texts(there):
         known[place].update(found(shown(text)))

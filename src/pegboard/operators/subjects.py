@@ -46,7 +46,7 @@ class OperatorSubjects:
         for subject in (self.search, self.counting):
             await subject.aclose()
 
-    def over(self, services: Services, counted: Callable[[], object]) -> OperatorSubjects:
+    def with_services(self, services: Services, counted: Callable[[], object]) -> OperatorSubjects:
         """Return the same subjects, those about the catalog over other services of the board."""
         counting = CatalogCounting(services, counted)
         return replace(

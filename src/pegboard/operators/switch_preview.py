@@ -16,20 +16,20 @@ from pegboard.board.meta_tools import command_context, runnable_host_tools
 from pegboard.board.permissions import grants_more, require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
-from pegboard.board.snapshot import narrowed_above_of, settled
+from pegboard.board.snapshot import narrowed_above_of, settle_state
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_tools
 from pegboard.core.access.switches import is_paused
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import available_tools, started
+from pegboard.core.state.active_tools import available_tools, tools_loaded_at_start
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
 from pegboard.dialects.host_tools import host_tool_definitions
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import AT_ONCE, count_ahead
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
 from pegboard.ports import SessionKey, SwitchKind
 
@@ -113,16 +113,16 @@ class SwitchPreviews:
         services, compiler = self._services, self._services.compiler
         sessions = await sessions_of(services, agent)
         await compiler.refresh()
-        before = compiler.of_agent(agent)
+        before = compiler.permissions_of_agent(agent)
         _ = before.permitted  # what is decided before is carried over into what is supposed
         if kind == "switch":
-            supposed, stored = compiler.supposing(agent, name, value), compiler.stored(agent).get(name)
+            supposed, stored = compiler.supposing_switch(agent, name, value), compiler.stored(agent).get(name)
         else:
             supposed = compiler.supposing_pause(agent, name or None, on=value is False)
             stored = False if is_paused(compiler.pauses(agent), name or None) else None
-        after = supposed.of_agent(agent)
+        after = supposed.permissions_of_agent(agent)
         gained, lost = only_in(after, before), only_in(before, after)
-        comparison = Comparison(services, supposed, Reach(before, after), self._parsed)
+        comparison = Comparison(services, supposed, SwitchReach(before, after), self._parsed)
         await comparison.add(sessions)
         await count_ahead(services, (*gained, *lost, *comparison.tools()))
         unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
@@ -142,7 +142,7 @@ class SwitchPreviews:
             unreadable=comparison.unreadable,
             grants=kind == "switch" and await grants_more(services, agent, name, value),
         )
-        return masked(found, await shown_names(services))
+        return mask_value(found, await shown_names(services))
 
 
 def only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:
@@ -184,7 +184,7 @@ class ParsedLeases:
     def __init__(self) -> None:
         self._known: OrderedDict[SessionKey, tuple[int, State]] = OrderedDict()
 
-    def of(self, session: KnownSession) -> State:
+    def state_of(self, session: KnownSession) -> State:
         """Return what is loaded in a session, without anything else; raises ``ValueError`` where that is damaged."""
         if session.text is None:
             return session.info.start
@@ -198,7 +198,7 @@ class ParsedLeases:
         return known[1]
 
 
-class Touching(Protocol):
+class AffectedSessions(Protocol):
     """What knows in which sessions something may change."""
 
     def touches(self, state: State) -> bool:
@@ -206,7 +206,7 @@ class Touching(Protocol):
         ...
 
 
-class Reach:
+class SwitchReach:
     """What differs between the permissions of one agent before and after a switch, plugin by plugin.
 
     It says "touched" where it is in doubt: what it rules out is certain, and spares most sessions a comparison.
@@ -246,17 +246,17 @@ class Reach:
         known = self._starts.get(loadout)
         if known is None:
             state = State(loadout=loadout)
-            before, after = started(self._before, state), started(self._after, state)
+            before, after = tools_loaded_at_start(self._before, state), tools_loaded_at_start(self._after, state)
             known = self._starts[loadout] = before != after
         return known
 
     def _touches_subject(self, subject: Ref) -> bool:
         known = self._subjects.get(subject)
         if known is None:
-            known = self._subjects[subject] = self._reaches(subject)
+            known = self._subjects[subject] = self._reaches_subject(subject)
         return known
 
-    def _reaches(self, subject: Ref) -> bool:
+    def _reaches_subject(self, subject: Ref) -> bool:
         catalog = self._before.world.catalog
         match subject.kind:
             case "tool":
@@ -279,7 +279,7 @@ def _toolkit_entries(permissions: CompiledPermissions, name: str) -> tuple[Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Difference:
+class _ToolDifference:
     """What is loaded before and after, by wire name."""
 
     before: Mapping[str, Tool]
@@ -291,15 +291,17 @@ class _Difference:
 class Comparison:
     """The sessions before and after; those with equal permissions and equal leases share one comparison."""
 
-    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Touching, parsed: ParsedLeases) -> None:
+    def __init__(
+        self, services: Services, supposed: PermissionCompiler, reach: AffectedSessions, parsed: ParsedLeases
+    ) -> None:
         self.unchanged = 0
         self.unreadable = 0
         self._reach = reach
         self._parsed = parsed
         self._services = services
         self._supposed = supposed
-        self._known: dict[Hashable, _Difference | None] = {}
-        self._changed: list[tuple[SessionKey, _Difference]] = []
+        self._known: dict[Hashable, _ToolDifference | None] = {}
+        self._changed: list[tuple[SessionKey, _ToolDifference]] = []
 
     async def add(self, sessions: Iterable[tuple[KnownSession, Above]]) -> None:
         """Compare sessions; others run meanwhile."""
@@ -312,27 +314,27 @@ class Comparison:
 
     def _add(self, known: KnownSession, above: Above) -> None:
         try:
-            state = self._parsed.of(known)
+            state = self._parsed.state_of(known)
         except ValueError:
             self.unreadable += 1
             return
         with suppress(UnknownAgentError):  # a child of an agent that is not configured any more
-            found = self._compared(known.info, state, above)
+            found = self._compare_session(known.info, state, above)
             if found is None:
                 self.unchanged += 1
             else:
                 self._changed.append((known.key, found))
 
-    def _compared(self, info: SessionInfo, state: State, above: Above) -> _Difference | None:
+    def _compare_session(self, info: SessionInfo, state: State, above: Above) -> _ToolDifference | None:
         services = self._services
         if info.parent is None and info.constraints == _PLAIN and not self._reach.touches(state):
             return None
         before = _access(services, services.compiler, info, above)
         after = _access(services, self._supposed, info, above)
-        key = before, after, id(command_context(services, info, before)), _shape(state)
+        key = before, after, id(command_context(services, info, before)), _shape_of_state(state)
         if key not in self._known:
             self._known[key] = _difference(
-                _loaded(services, info, before, state), _loaded(services, info, after, state)
+                _loaded_tools(services, info, before, state), _loaded_tools(services, info, after, state)
             )
         return self._known[key]
 
@@ -365,29 +367,32 @@ class Comparison:
 
 def _access(services: Services, compiler: PermissionCompiler, info: SessionInfo, above: Above) -> CompiledPermissions:
     permissions = compiler.permissions(info, above)
-    return services.availability.as_known(info, permissions) if services.loader.conditional else permissions
+    return services.availability.with_known_faults(info, permissions) if services.loader.conditional else permissions
 
 
-def _loaded(
+def _loaded_tools(
     services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
-    tools = available_tools(permissions, settled(services, info, permissions, state))
+    tools = available_tools(permissions, settle_state(services, info, permissions, state))
     return {tool.wire: tool for tool in (*runnable_host_tools(services, permissions), *tools)}
 
 
-def _difference(before: Mapping[str, Tool], after: Mapping[str, Tool]) -> _Difference | None:
+def _difference(before: Mapping[str, Tool], after: Mapping[str, Tool]) -> _ToolDifference | None:
     gained, lost = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
-    return _Difference(before=before, after=after, gained=tuple(gained), lost=tuple(lost)) if gained or lost else None
+    return (
+        _ToolDifference(before=before, after=after, gained=tuple(gained), lost=tuple(lost)) if gained or lost else None
+    )
 
 
-def _shape(state: State) -> Hashable:
+def _shape_of_state(state: State) -> Hashable:
     """Return all of a state that determines which tools are loaded."""
     leases = (
-        (one.subject, one.excluded, one.until, one.because, one.pending(state.turn), _age(one)) for one in state.leases
+        (one.subject, one.excluded, one.until, one.because, one.pending(state.turn), _age_of_lease(one))
+        for one in state.leases
     )
     return state.loadout, tuple(leases)
 
 
-def _age(lease: Lease) -> int:
+def _age_of_lease(lease: Lease) -> int:
     """Return by what a budget chooses among what was loaded ahead of being asked for (S9)."""
     return lease.used_turn if lease.because is LeaseReason.ANTICIPATED else 0

@@ -27,7 +27,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.operators.counting import CatalogCounting, count_ahead
 from pegboard.operators.explain import PlainReason, plain_reason
-from pegboard.operators.masked import Name, ShownNames, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, mask_value, shown_names
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class SwitchPanels:
         Plugins written in Python are asked for their tools first; servers are not started. A row fits where all words
         of ``query`` are in its label, name or description, or in those of one of its members.
         """
-        shown, texts = await _shown(self._services, agent), self._texts
+        shown, texts = await _shown_panel(self._services, agent), self._texts
         words, world = texts.words(query, shown.names), shown.permissions.world
         fitting = [group for group in groups(shown.permissions) if texts.group_fits(world, group, words)]
         if permitted_first:
@@ -122,7 +122,7 @@ class SwitchPanels:
         self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
     ) -> PanelPage:
         """Return a page of the members of a toolkit, or of a plugin's tools without one; none for an unknown row."""
-        shown, texts = await _shown(self._services, agent), self._texts
+        shown, texts = await _shown_panel(self._services, agent), self._texts
         group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
         if group is None:
             return PanelPage(rows=(), total=0)
@@ -153,16 +153,16 @@ async def pauses_by_agent(services: Services) -> Mapping[str, Pauses]:
     return {agent: paused.get(agent, NOTHING_PAUSED) for agent in services.world.agents}
 
 
-async def _shown(services: Services, agent: str) -> _Shown:
+async def _shown_panel(services: Services, agent: str) -> _PanelView:
     agent_of(services.world, agent)
     await discover_every(services, IN_PROCESS)
     compiler, names = services.compiler, await shown_names(services)
     await compiler.refresh()
-    permissions, bare = compiler.of_agent(agent), compiler.without_switches(agent)
-    return _Shown(services, permissions, bare, compiler.stored(agent), names)
+    permissions, bare = compiler.permissions_of_agent(agent), compiler.without_switches(agent)
+    return _PanelView(services, permissions, bare, compiler.stored(agent), names)
 
 
-class _Shown:
+class _PanelView:
     """The panel of one agent at one moment, as rows for operators."""
 
     def __init__(
@@ -186,7 +186,7 @@ class _Shown:
         tokens = sum(self._services.prices(part.tools) for part in group.parts) if known else None
         ids = (tool.id for part in group.parts for tool in part.tools)
         return self._row(
-            self._rows.of(group),
+            self._rows.row_of_group(group),
             has=any(one in self._started for one in ids),
             members=group.size,
             members_on=group.permitted(self.permissions),
@@ -215,7 +215,7 @@ class _Shown:
             stored=self._stored.get(name),
             switch_name=name,
             on=row.on,
-            standing=_standing(row, has=has),
+            standing=_standing_of_row(row, has=has),
             reason=plain_reason(row.reason),
             available=not fault,
             unavailable=fault,
@@ -223,10 +223,10 @@ class _Shown:
             members_on=members_on,
             tokens=tokens,
         )
-        return masked(found, self.names)
+        return mask_value(found, self.names)
 
 
-def _standing(row: PanelRow, *, has: bool) -> Standing:
+def _standing_of_row(row: PanelRow, *, has: bool) -> Standing:
     if row.on:
         return "has" if has else "could_load"
     return "not_granted" if row.reason.code in ("not_granted", "not_seen") and row.switch is None else "off"
@@ -251,10 +251,10 @@ class PanelTexts:
 
     def fits(self, words: Words, *texts: str) -> bool:
         """Return whether every word stands in one of these texts."""
-        folded = self._shown(texts)
+        folded = self._fold_texts(texts)
         return all(word in folded for word in words)
 
-    def _shown(self, texts: Iterable[str]) -> str:
+    def _fold_texts(self, texts: Iterable[str]) -> str:
         names = self._names
         return "\n".join(texts if names is None else map(names.shown, texts)).casefold()
 
@@ -262,7 +262,9 @@ class PanelTexts:
         """Return whether a row fits, or one of its members does."""
         if not words:
             return True
-        return self.fits(words, *_own(world, group)) or any(self._part_fits(part, words) for part in group.parts)
+        return self.fits(words, *_texts_of_group(world, group)) or any(
+            self._part_fits(part, words) for part in group.parts
+        )
 
     def _part_fits(self, part: PanelPart, words: Words) -> bool:
         if not part.tools:
@@ -271,7 +273,7 @@ class PanelTexts:
 
     def tools_that_fit(self, part: PanelPart, words: Words) -> Iterator[Tool]:
         """Yield the tools of a part that fit, in order."""
-        together, texts = self._of(part.plugin)
+        together, texts = self._texts_of_plugin(part.plugin)
         if not all(word in together for word in words):
             return
         for tool in part.tools:
@@ -279,15 +281,15 @@ class PanelTexts:
             if all(word in text for word in words):
                 yield tool
 
-    def _of(self, plugin: Plugin) -> tuple[str, dict[str, str]]:
+    def _texts_of_plugin(self, plugin: Plugin) -> tuple[str, dict[str, str]]:
         known = self._known.get(plugin.name)
         if known is None or known[0] is not plugin:
-            texts = {tool.id: self._shown(_texts(tool)) for tool in plugin.tools}
+            texts = {tool.id: self._fold_texts(_texts(tool)) for tool in plugin.tools}
             known = self._known[plugin.name] = plugin, "\n".join(texts.values()), texts
         return known[1:]
 
 
-def _own(world: World, group: PanelGroup) -> tuple[str, ...]:
+def _texts_of_group(world: World, group: PanelGroup) -> tuple[str, ...]:
     """Return the texts of a group itself."""
     match group.kind:
         case "toolkit":

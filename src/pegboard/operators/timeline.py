@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final, Literal, get_args
 
 from pegboard.board.services import Services
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.sessions import is_deletion
 from pegboard.ports import NumberedRecord, SessionKey
 
@@ -74,9 +74,9 @@ async def timeline(services: Services, key: SessionKey, *, before: int | None = 
     older = own[-1].number if more and len(own) == limit else None
     lines = tuple(map(line_of, own))
     shown = Timeline(
-        principal=key.principal, agent=key.agent, session=key.session, turns=tuple(_turns(lines)), before=older
+        principal=key.principal, agent=key.agent, session=key.session, turns=tuple(_group_turns(lines)), before=older
     )
-    return masked(shown, await shown_names(services))
+    return mask_value(shown, await shown_names(services))
 
 
 def line_of(numbered: NumberedRecord) -> TimelineLine:
@@ -98,7 +98,7 @@ def line_of(numbered: NumberedRecord) -> TimelineLine:
     )
 
 
-def _turns(lines: Iterable[TimelineLine]) -> Iterator[TimelineTurn]:
+def _group_turns(lines: Iterable[TimelineLine]) -> Iterator[TimelineTurn]:
     for turn, group in groupby(lines, key=lambda line: line.turn):
         of_turn = tuple(group)
         calls = sum(line.kind == "call" for line in of_turn)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pegboard.board.services import Services
-from pegboard.board.switch_actions import SwitchPlan, carry_out, planned, planned_pause, take_back
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.board.switch_actions import SwitchPlan, apply_plan, plan_switch, planned_pause, undo_action
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.switch_preview import SwitchPreview, SwitchPreviews
 from pegboard.ports import SwitchAction
 
@@ -66,7 +66,7 @@ class BulkSwitchPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionDone:
+class BulkActionDone:
     """What was set together.
 
     Attributes:
@@ -98,15 +98,15 @@ async def preview_for_agents(services: Services, previews: SwitchPreviews, wante
         grants=any(one.grants for one in changed),
         unchanged=sum(one.unchanged for one in changed),
         unreadable=sum(one.unreadable for one in changed),
-        seen=plan.seen,
+        seen=plan.digest_seen,
     )
     # Those of one agent are masked already: a mark is no name to be marked again.
-    return replace(masked(found, await shown_names(services)), changed=tuple(changed))
+    return replace(mask_value(found, await shown_names(services)), changed=tuple(changed))
 
 
 async def set_for_agents(
     services: Services, wanted: BulkSwitch, *, by: str, seen: str | None = None, may_grant: bool
-) -> ActionDone:
+) -> BulkActionDone:
     """Set it for all of these agents or for none, in one transaction.
 
     Args:
@@ -116,14 +116,14 @@ async def set_for_agents(
         UsageError: the name means nothing known; ``switch_changed`` where somebody else was first; ``right_required``
             where it may not grant.
     """
-    return await _done(
-        services, await carry_out(services, await _plan(services, wanted), by=by, seen=seen, may_grant=may_grant)
+    return await _describe_action(
+        services, await apply_plan(services, await _plan(services, wanted), by=by, seen=seen, may_grant=may_grant)
     )
 
 
 async def undo_for_agents(
     services: Services, mark: str, *, by: str, agents: frozenset[str] | None = None, may_grant: bool
-) -> ActionDone:
+) -> BulkActionDone:
     """Restore what stood before an action, if all of it still is as that set it.
 
     Args:
@@ -133,16 +133,18 @@ async def undo_for_agents(
         UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile;
             ``right_required`` where it may not grant.
     """
-    return await _done(services, await take_back(services, mark, by=by, agents=agents, may_grant=may_grant))
+    return await _describe_action(
+        services, await undo_action(services, mark, by=by, agents=agents, may_grant=may_grant)
+    )
 
 
 async def _plan(services: Services, wanted: BulkSwitch) -> SwitchPlan:
     if wanted.kind == "switch":
-        return await planned(services, wanted.agents, wanted.name, wanted.value)
+        return await plan_switch(services, wanted.agents, wanted.name, wanted.value)
     return await planned_pause(services, wanted.agents, wanted.name or None, on=wanted.value is True)
 
 
-async def _done(services: Services, action: SwitchAction) -> ActionDone:
+async def _describe_action(services: Services, action: SwitchAction) -> BulkActionDone:
     agents = tuple(dict.fromkeys(one.agent for one in action.changes))
-    done = ActionDone(mark=action.mark if agents else "", subject=action.subject, agents=agents)
-    return masked(done, await shown_names(services))
+    done = BulkActionDone(mark=action.mark if agents else "", subject=action.subject, agents=agents)
+    return mask_value(done, await shown_names(services))

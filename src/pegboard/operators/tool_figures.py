@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from pegboard.board.services import Services
 from pegboard.core.model.agents import World
-from pegboard.operators.masked import Name, masked, shown_names
-from pegboard.operators.money import Money, Till
+from pegboard.operators.masked import Name, mask_value, shown_names
+from pegboard.operators.money import AgentCosts, Money
 from pegboard.ports import CountFilter, CountRecord, Counts
 from pegboard.ports.counts import DAY, NO_COUNTS, OTHER, start_of
 
@@ -62,21 +62,21 @@ async def tool_figures(
     by = ("agent", "server", "tool", "outcome")
     sums = await services.store.sums(DAY, since=until - days * DAY.seconds, until=until, by=by, of=of)
     groups = _FigureGroups(services, unit)
-    found: dict[str, _Sum] = {}
+    found: dict[str, _FigureSum] = {}
     for record in sums.records:
         if record.server and record.outcome in _RAN:
-            for name in groups.of(record):
-                found.setdefault(name, _Sum(services)).add(record)
-    rows = [one.row(name, groups.listed(name)) for name, one in found.items()]
+            for name in groups.groups_of(record):
+                found.setdefault(name, _FigureSum(services)).add(record)
+    rows = [one.row(name, groups.tokens_listed(name)) for name, one in found.items()]
     order = sorted(rows, key=lambda row: (-found[row.name].till.total(), -(row.arguments + row.results), -row.calls))
-    return masked(tuple(order), await shown_names(services))
+    return mask_value(tuple(order), await shown_names(services))
 
 
-class _Sum:
+class _FigureSum:
     """What the records of one row come to."""
 
     def __init__(self, services: Services) -> None:
-        self.till = Till(services.world.agents)
+        self.till = AgentCosts(services.world.agents)
         self._counts: Counts = NO_COUNTS
         self._errors = 0
 
@@ -106,7 +106,7 @@ class _FigureGroups:
         self._unit: FigureUnit = unit
         self._toolkits = _toolkits_by_tool(services.world) if unit == "toolkit" else {}
 
-    def of(self, record: CountRecord) -> Iterable[str]:
+    def groups_of(self, record: CountRecord) -> Iterable[str]:
         rare = OTHER in (record.server, record.tool)
         match self._unit:
             case "server":
@@ -116,7 +116,7 @@ class _FigureGroups:
             case "toolkit":
                 return self._toolkits.get(record.tool, ("",))
 
-    def listed(self, name: str) -> int | None:
+    def tokens_listed(self, name: str) -> int | None:
         world, prices = self._services.world, self._services.prices
         match self._unit:
             case "tool":

@@ -14,7 +14,7 @@ from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
 from pegboard.operators.counting import count_ahead
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, mask_value, shown_names
 from pegboard.operators.search import OperatorSearch
 from pegboard.operators.tool_figures import ToolFigures, tool_figures
 
@@ -85,11 +85,11 @@ async def list_tools(
         page = list(islice(catalog, offset, offset + limit))
     await count_ahead(services, page)
     figures = {one.name: one for one in await tool_figures(services, "tool", days=DAYS, agents=frozenset(agents))}
-    compiled = [services.compiler.of_agent(agent) for agent in agents]
+    compiled = [services.compiler.permissions_of_agent(agent) for agent in agents]
     rows = tuple(
         _row(services, tool, sum(one.permits(tool) for one in compiled), figures.get(tool.id)) for tool in page
     )
-    return masked(ToolPage(rows=rows, total=total, indexing=indexing), await shown_names(services))
+    return mask_value(ToolPage(rows=rows, total=total, indexing=indexing), await shown_names(services))
 
 
 def _row(services: Services, tool: Tool, agents: int, figures: ToolFigures | None) -> ListedTool:

@@ -26,7 +26,7 @@ from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.call_plans import CallAnswer, CallStatus, answer
 from pegboard.errors import UsageError
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
 from pegboard.operators.schema_fields import FieldOverview, FieldProblem, field_problems, fields_of, properties_of
 from pegboard.operators.sessions import remove_session
 from pegboard.ports import SessionKey
@@ -130,7 +130,7 @@ async def build_tool_form(services: Services, agent: str, name: str) -> ToolForm
     agent_of(services.world, agent)
     if not services.world.catalog.meant_by(name):
         await discover_every(services, IN_PROCESS)
-    tool = tool_of_agent(services.compiler.of_agent(agent), name)
+    tool = tool_of_agent(services.compiler.permissions_of_agent(agent), name)
     if tool is None:
         found = ToolForm(agent=agent, tool=name, title="", description="", fields=(), more=0, known=False, tokens=None)
     else:
@@ -140,15 +140,15 @@ async def build_tool_form(services: Services, agent: str, name: str) -> ToolForm
             tool=tool.wire,
             title=tool.stated_title,
             description=services.masker.beginning(tool.description, LONGEST),
-            fields=_first(fields_of(tool.input_schema)),
+            fields=_first_fields(fields_of(tool.input_schema)),
             more=max(every - MOST_FIELDS, 0),
             known=True,
             tokens=services.prices((tool,)),
         )
-    return masked(found, await shown_names(services))
+    return mask_value(found, await shown_names(services))
 
 
-def _first(fields: Iterator[FieldOverview]) -> tuple[FieldOverview, ...]:
+def _first_fields(fields: Iterator[FieldOverview]) -> tuple[FieldOverview, ...]:
     return tuple(field for field, _ in zip(fields, range(MOST_FIELDS), strict=False))
 
 
@@ -156,7 +156,7 @@ async def find_form_problems(services: Services, name: str, given: Mapping[str, 
     """Return what is wrong with arguments, each with the one that it is about; none where the tool is not known."""
     tool = services.world.catalog.find_tool(name)
     problems = await field_problems(services, name, tool.input_schema, given) if tool is not None else ()
-    return masked(problems, await shown_names(services))
+    return mask_value(problems, await shown_names(services))
 
 
 async def make_trial_call(
@@ -181,14 +181,14 @@ async def make_trial_call(
     started = time.perf_counter()
     waits = False
     try:
-        found = await _called(Session(services, info), name, arguments)
+        found = await _call_tool(Session(services, info), name, arguments)
         waits = found.status == "needs_approval"
     finally:
         await remove_session(services, key, by=by, approvals=not waits)
     duration = round((time.perf_counter() - started) * 1000, 3)
     records = () if waits else await services.store.session_trail(key, kinds=("call", "deny"), limit=1)
     number = records[0].number if records else None
-    return masked(_shown(services, key, arguments, found, number, duration), await shown_names(services))
+    return mask_value(_shown_trial(services, key, arguments, found, number, duration), await shown_names(services))
 
 
 async def waiting_session(services: Services, agent: str, tool: str, arguments: JsonObject, *, by: str) -> str:
@@ -201,7 +201,7 @@ async def waiting_session(services: Services, agent: str, tool: str, arguments: 
     return next(filter(_SESSION.fullmatch, sessions), "")
 
 
-async def _called(session: Session, name: str, arguments: JsonObject) -> CallAnswer:
+async def _call_tool(session: Session, name: str, arguments: JsonObject) -> CallAnswer:
     """Return the answer of a call; what is not loaded and may be is loaded first, as a model does it."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -216,7 +216,7 @@ async def _called(session: Session, name: str, arguments: JsonObject) -> CallAns
         return answer("timeout", f"'{name}' had not answered after {PATIENCE:.0f} seconds.")
 
 
-def _shown(
+def _shown_trial(
     services: Services,
     key: SessionKey,
     arguments: JsonObject,
@@ -225,7 +225,7 @@ def _shown(
     duration: float,
 ) -> ToolTrial:
     result = found.result
-    structured, left = _cut(services, _json(result.structured) if result.structured is not None else "")
+    structured, left = _cut_masked(services, _json(result.structured) if result.structured is not None else "")
     return ToolTrial(
         id=number,
         status=found.status,
@@ -252,14 +252,14 @@ def _block(services: Services, block: JsonObject) -> AnswerBlock:
     about = beginning(str(body.get("uri") or body.get("mimeType") or body.get("name") or ""), LONGEST_NAME)
     text = body.get("text")
     if isinstance(text, str):
-        shown, left = _cut(services, text)
+        shown, left = _cut_masked(services, text)
         return AnswerBlock(kind=kind, text=shown if kind == "text" else f"{about}\n{shown}", left=left)
     data = body.get("data") or body.get("blob")
     size = f", {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else ""
     return AnswerBlock(kind=kind, text=f"{about}{size}")
 
 
-def _cut(services: Services, text: str) -> tuple[str, int]:
+def _cut_masked(services: Services, text: str) -> tuple[str, int]:
     """Return the beginning of a text, masked before it is cut, and how many characters are left."""
     return services.masker.beginning(text, LONGEST), max(len(text) - LONGEST, 0)
 

@@ -16,8 +16,8 @@ from pegboard.board.services import Services
 from pegboard.core.model.agents import Agent
 from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.operators.money import ASSUMED, Money, Till
+from pegboard.operators.masked import Name, Verbatim, mask_value, shown_names
+from pegboard.operators.money import ASSUMED, AgentCosts, Money
 from pegboard.ports import CountFilter, CountRecord, CountUnit, UsageOutcome
 from pegboard.ports.counts import DAY, HOUR, OTHER, STEP, Durations, added_up, milliseconds_of, start_of
 from pegboard.support.background import BackgroundComputations
@@ -161,7 +161,7 @@ class UsageQuery:
 
 
 @dataclass(slots=True)
-class _Sums:
+class _UsageSums:
     """What was read: by start and outcome, and by agent, server, tool and outcome, of each part of the time."""
 
     by_step: list[CountRecord] = field(default_factory=list[CountRecord])
@@ -188,21 +188,21 @@ class UsageReader:
         Raises:
             StoreError: it cannot be read.
         """
-        now, read = self._clock(), partial(self._read, query)
+        now, read = self._clock(), partial(self._read_usage, query)
         if _steps_of(query.seconds)[0] is STEP:
             return await read()
         at, found = self._kept.get(query, (0.0, None))
         age = now - at
         if found is None or not 0 <= age < STALE:
-            found = await self._reading.within(None, query, read)
+            found = await self._reading.value_within(None, query, read)
         elif age >= FRESH:
             with suppress(StoreError):
-                found = await self._reading.within(SOON, query, read) or replace(found, again_at=now + SOON)
+                found = await self._reading.value_within(SOON, query, read) or replace(found, again_at=now + SOON)
         else:
             found = replace(found, again_at=at + FRESH)
         return found if found is not None else await read()
 
-    async def _read(self, query: UsageQuery) -> Usage:
+    async def _read_usage(self, query: UsageQuery) -> Usage:
         now = self._clock()
         await self._services.billing.flush()
         unit, count = _steps_of(query.seconds)
@@ -213,17 +213,17 @@ class UsageReader:
         since, agents = end - steps * length, query.agents
         if query.agent is not None:
             agents = frozenset({query.agent}) if agents is None else agents & {query.agent}
-        sums = await self._sums(unit, since, until, agents)
+        sums = await self._read_sums(unit, since, until, agents)
         agents_now = self._services.world.agents
-        found = masked(_usage(query, sums, since, length, steps, agents_now), await shown_names(self._services))
+        found = mask_value(_usage(query, sums, since, length, steps, agents_now), await shown_names(self._services))
         self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < STALE}
         if unit is not STEP:
             self._kept[query] = now, found
         return found
 
-    async def _sums(self, unit: CountUnit, since: int, until: int, agents: frozenset[str] | None) -> _Sums:
+    async def _read_sums(self, unit: CountUnit, since: int, until: int, agents: frozenset[str] | None) -> _UsageSums:
         store, part = self._services.store, PART * unit.seconds if unit is not DAY else 4 * unit.seconds
-        sums = _Sums()
+        sums = _UsageSums()
         for start in range(since, until, part):
             read = partial(store.sums, unit, since=start, until=min(start + part, until), of=CountFilter(agents=agents))
             sums.by_step += (await read(by=("start", "outcome"))).records
@@ -243,17 +243,17 @@ def _steps_of(seconds: int) -> tuple[CountUnit, int]:
 
 
 def _usage(
-    query: UsageQuery, sums: _Sums, since: int, length: int, steps: int, configured: Mapping[str, Agent]
+    query: UsageQuery, sums: _UsageSums, since: int, length: int, steps: int, configured: Mapping[str, Agent]
 ) -> Usage:
-    by_step = _told_apart(sums.by_step, lambda one: (one.start - since) // length)
-    totals = _told_apart(sums.by_step, lambda _: 0).get(0, {})
-    whole = Till(configured)
+    by_step = _sums_by_outcome(sums.by_step, lambda one: (one.start - since) // length)
+    totals = _sums_by_outcome(sums.by_step, lambda _: 0).get(0, {})
+    whole = AgentCosts(configured)
     for one in sums.by_names:
         whole.add(one.agent, one.counts)
     of_calls = [one for one in sums.by_names if one.tool]
-    agents, more_agents = _busiest(query.limit, sums.by_names, lambda one: (one.agent, ""), configured)
-    servers, more_servers = _busiest(query.limit, of_calls, lambda one: (one.server, ""), configured)
-    tools, more_tools = _busiest(query.limit, of_calls, lambda one: (one.tool, one.server), configured)
+    agents, more_agents = _busiest_rows(query.limit, sums.by_names, lambda one: (one.agent, ""), configured)
+    servers, more_servers = _busiest_rows(query.limit, of_calls, lambda one: (one.server, ""), configured)
+    tools, more_tools = _busiest_rows(query.limit, of_calls, lambda one: (one.tool, one.server), configured)
     return Usage(
         seconds=length,
         again_at=None,
@@ -281,7 +281,7 @@ _ByOutcome = Mapping[str, CountRecord]
 _OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
 
 
-def _told_apart(
+def _sums_by_outcome(
     records: Iterable[CountRecord], key_of: Callable[[CountRecord], _Key]
 ) -> dict[_Key, dict[str, CountRecord]]:
     """Return what records come to by outcome, for each key."""
@@ -294,7 +294,7 @@ def _told_apart(
     return found
 
 
-def _busiest(
+def _busiest_rows(
     limit: int,
     records: Sequence[CountRecord],
     name_of: Callable[[CountRecord], _Name],
@@ -310,19 +310,19 @@ def _busiest(
         ok, error, refused, waits, listed = (found[name].get(one, _NONE).counts for one in _OUTCOMES)
         return ok.times + error.times, refused.times + waits.times, listed.tokens
 
-    found = _told_apart((one for one in records if name_of(one)[0]), row_of)
+    found = _sums_by_outcome((one for one in records if name_of(one)[0]), row_of)
     names = [name for name in found if name != _REST]
     shown = nlargest(limit, names, key=busy)
     more = len(names) - len(shown)
     shown += found.keys() & {_REST}
-    tills = {name: Till(configured) for name in shown}
+    tills = {name: AgentCosts(configured) for name in shown}
     for one in records:
         if (till := tills.get(row_of(one))) is not None:
             till.add(one.agent, one.counts)
     return tuple(_row(*name, found[name], tills[name]) for name in shown), more
 
 
-def _row(name: str, server: str, counts: _ByOutcome, till: Till) -> UsageRow:
+def _row(name: str, server: str, counts: _ByOutcome, till: AgentCosts) -> UsageRow:
     step = _step(0, 0, counts)
     return UsageRow(
         name=name,

@@ -35,7 +35,7 @@ from pegboard.ports.requests import (
     NumberedRecord,
     RequestStore,
     SessionKey,
-    mentions,
+    is_mentioned,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import (
@@ -199,7 +199,7 @@ __all__ = [
     "UsageOutcome",
     "UseRecord",
     "UseStore",
-    "mentions",
+    "is_mentioned",
 ]
 
 _LATE = {

@@ -218,7 +218,7 @@ def milliseconds_of(bucket: int) -> float:
 _LOG: Final = math.log(BUCKET_RATIO)
 
 
-def folded(rows: Mapping[CountNames, int], most: int) -> dict[CountNames, CountNames]:
+def fold_names(rows: Mapping[CountNames, int], most: int) -> dict[CountNames, CountNames]:
     """Return the names under which rows are summed that are too many, by the names that each has now.
 
     First the tools of a server are summed, then those of an agent, then agents, the rarest first; so that there is
@@ -233,15 +233,17 @@ def folded(rows: Mapping[CountNames, int], most: int) -> dict[CountNames, CountN
     for kept in (2, 1, 0):
         for names in sorted(left, key=lambda one: (left[one], one)):
             if len(left) <= enough:
-                return _moved(rows, names_of)
-            whole = _summed(names, kept)
+                return _final_targets(rows, names_of)
+            whole = _sum_row_names(names, kept)
             if whole != names:
                 left[whole] = left.get(whole, 0) + left.pop(names)
                 names_of[names], names_of[whole] = whole, whole
-    return _moved(rows, names_of)
+    return _final_targets(rows, names_of)
 
 
-def _moved(rows: Collection[CountNames], names_of: Mapping[CountNames, CountNames]) -> dict[CountNames, CountNames]:
+def _final_targets(
+    rows: Collection[CountNames], names_of: Mapping[CountNames, CountNames]
+) -> dict[CountNames, CountNames]:
     """Return where rows go in the end, of those that go anywhere."""
     found: dict[CountNames, CountNames] = {}
     for names in rows:
@@ -253,7 +255,7 @@ def _moved(rows: Collection[CountNames], names_of: Mapping[CountNames, CountName
     return found
 
 
-def _summed(names: CountNames, kept: int) -> CountNames:
+def _sum_row_names(names: CountNames, kept: int) -> CountNames:
     """Return the names of the row that another one is summed in, of which so many names are kept."""
     _, agent, _, server, tool, outcome = names
     if not tool:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(slots=True, kw_only=True)
-class BesideResult:
+class FrameworkResult:
     """What a framework does with a call of its own tool beside its result.
 
     Attributes:
@@ -42,7 +42,7 @@ class FrameworkRun:
     context: object
     moment: object = field(default_factory=object)
     decided: dict[object, Any] = field(default_factory=dict[object, Any])
-    returned: dict[str, BesideResult] = field(default_factory=dict[str, "BesideResult"])
+    returned: dict[str, FrameworkResult] = field(default_factory=dict[str, "FrameworkResult"])
     raised: list[BaseException] = field(default_factory=list[BaseException])
     given: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -60,7 +60,7 @@ class ServerOwners(Protocol):
 
 
 @runtime_checkable
-class HasOneOwner(Protocol):
+class SingleOwnerSource(Protocol):
     """A source whose servers may have one owner over all replicas (``instance: store``)."""
 
     def own_by(self, owners: ServerOwners | None) -> None:

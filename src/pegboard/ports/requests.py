@@ -139,7 +139,7 @@ class AuditPart(NamedTuple):
     damaged: int = 0
 
 
-def mentions(text: str, *cells: str) -> bool:
+def is_mentioned(text: str, *cells: str) -> bool:
     """Return whether a text, which is casefolded, is in one of these."""
     return any(text in cell.casefold() for cell in cells)
 

@@ -37,7 +37,7 @@ REACHABLE: Final = StoreHealth()
 
 
 @runtime_checkable
-class CanBeLost(Protocol):
+class LosableStore(Protocol):
     """A store that can be lost, and comes back by itself."""
 
     @property

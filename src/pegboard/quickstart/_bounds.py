@@ -31,7 +31,7 @@ def inside(path: str) -> Path:
     return found
 
 
-def displayed(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path as it is written from the current folder, with forward slashes."""
     return path.relative_to(root()).as_posix() or "."
 
@@ -39,12 +39,12 @@ def displayed(path: Path) -> str:
 def read_text(path: Path) -> str:
     """Return the text of a file; raises ``ValueError`` where it is no text file or too large."""
     if not path.is_file():
-        raise ValueError(f"'{displayed(path)}' is not a file.")
+        raise ValueError(f"'{display_path(path)}' is not a file.")
     if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"'{displayed(path)}' is larger than {MAX_BYTES // 1_000_000} MB.")
+        raise ValueError(f"'{display_path(path)}' is larger than {MAX_BYTES // 1_000_000} MB.")
     data = path.read_bytes()
     if b"\0" in data[:8192]:
-        raise ValueError(f"'{displayed(path)}' is a binary file.")
+        raise ValueError(f"'{display_path(path)}' is a binary file.")
     return data.decode("utf-8-sig", errors="replace")
 
 
@@ -58,7 +58,7 @@ def walk(start: Path) -> Iterator[Path]:
                 yield path
 
 
-def bounded(lines: Iterable[str], go_on: str, *, limit: int = MAX_LINES) -> str:
+def cut_lines(lines: Iterable[str], go_on: str, *, limit: int = MAX_LINES) -> str:
     """Return the lines as text, cut with a note on how to go on."""
     kept: list[str] = []
     size = 0

@@ -67,7 +67,7 @@ def calculate(expression: str) -> float | int:
         raise ValueError("the expression is longer than 1000 characters.")
     try:
         tree = ast.parse(expression.strip().replace("^", "**"), mode="eval")
-        return _checked(_value(tree.body))
+        return _check_number(_value(tree.body))
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"'{expression}' is not an arithmetic expression.") from None
     except ZeroDivisionError:
@@ -118,26 +118,26 @@ def _value(node: ast.AST) -> Any:
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _power(_value(left), _value(right))
+            return _check_power(_value(left), _value(right))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _checked(_OPERATORS[type(op)](_value(left), _value(right)))
+            return _check_number(_OPERATORS[type(op)](_value(left), _value(right)))
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
             return _OPERATORS[type(op)](_value(operand))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _checked(_FUNCTIONS[name](*map(_value, arguments)))
+            return _check_number(_FUNCTIONS[name](*map(_value, arguments)))
         case _:
             raise ValueError(
                 f"'{ast.unparse(node)}' cannot be used; write numbers, operators and {', '.join(_FUNCTIONS)}."
             )
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _check_power(base: Any, exponent: Any) -> Any:
     if base and abs(exponent) * math.log10(max(abs(base), 2)) > 300:
         raise ValueError("the number would be too large.")
-    return _checked(base**exponent)
+    return _check_number(base**exponent)
 
 
-def _checked(number: Any) -> Any:
+def _check_number(number: Any) -> Any:
     if isinstance(number, complex):
         raise ValueError("the result is not a real number.")
     if abs(number) > _LARGEST:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import MAX_LINES, SKIPPED_FOLDERS, bounded, displayed, inside, read_text, walk
+from pegboard.quickstart._bounds import MAX_LINES, SKIPPED_FOLDERS, cut_lines, display_path, inside, read_text, walk
 
 __all__ = ["file_info", "find_files", "list_files", "list_tree", "read_file"]
 
@@ -23,7 +23,7 @@ def list_files(path: str = ".") -> str:
     """
     folder = _folder(path)
     lines = (_line(entry) for entry in sorted(folder.iterdir(), key=lambda p: (p.is_file(), p.name)))
-    return bounded(lines, "list a folder further down, or use find_files") or "(empty)"
+    return cut_lines(lines, "list a folder further down, or use find_files") or "(empty)"
 
 
 @tool(read_only=True)
@@ -34,7 +34,7 @@ def list_tree(path: str = ".", depth: int = 3) -> str:
         path: The folder to start from.
         depth: How many levels to show.
     """
-    return bounded(_branches(_folder(path), max(1, depth), 0), "start further down or with a smaller depth")
+    return cut_lines(_folder_lines(_folder(path), max(1, depth), 0), "start further down or with a smaller depth")
 
 
 @tool(read_only=True)
@@ -51,7 +51,7 @@ def read_file(path: str, first: int = 1, count: int = MAX_LINES) -> str:
     if start and start >= len(lines):
         raise ValueError(f"'{path}' has only {len(lines)} lines.")
     end = start + max(1, min(count, MAX_LINES))
-    text = bounded(lines[start:end], "go on with a later 'first'")
+    text = cut_lines(lines[start:end], "go on with a later 'first'")
     rest = len(lines) - end
     return f"{text}\n[{rest} more lines; go on with first={end + 1}]" if rest > 0 else text
 
@@ -66,11 +66,11 @@ def find_files(pattern: str, path: str = ".") -> str:
     """
     folder = _folder(path)
     found = (
-        displayed(file)
+        display_path(file)
         for file in walk(folder)
-        if _matches(file.relative_to(folder).as_posix() if "/" in pattern else file.name, pattern)
+        if _matches_pattern(file.relative_to(folder).as_posix() if "/" in pattern else file.name, pattern)
     )
-    return bounded(found, "use a narrower pattern") or f"No file matches '{pattern}'."
+    return cut_lines(found, "use a narrower pattern") or f"No file matches '{pattern}'."
 
 
 @tool(read_only=True)
@@ -79,7 +79,7 @@ def file_info(path: str) -> dict[str, str | int]:
     found = inside(path)
     stat = found.stat()
     changed = datetime.fromtimestamp(stat.st_mtime, UTC).isoformat(timespec="seconds")
-    info: dict[str, str | int] = {"path": displayed(found), "changed": changed}
+    info: dict[str, str | int] = {"path": display_path(found), "changed": changed}
     if found.is_dir():
         return {**info, "kind": "folder", "entries": sum(1 for _ in found.iterdir())}
     info |= {"kind": "file", "bytes": stat.st_size}
@@ -105,12 +105,12 @@ def _line(entry: Path) -> str:
     return f"{entry.name}/" if entry.is_dir() else f"{entry.name} ({entry.stat().st_size})"
 
 
-def _branches(folder: Path, depth: int, level: int) -> itertools.chain[str]:
+def _folder_lines(folder: Path, depth: int, level: int) -> itertools.chain[str]:
     entries = sorted(folder.iterdir(), key=lambda p: (p.is_file(), p.name))
     return itertools.chain.from_iterable(
         itertools.chain(
             [f"{'  ' * level}{_line(entry)}"],
-            _branches(entry, depth, level + 1)
+            _folder_lines(entry, depth, level + 1)
             if entry.is_dir() and not entry.is_symlink() and level + 1 < depth
             else (),
         )
@@ -119,6 +119,6 @@ def _branches(folder: Path, depth: int, level: int) -> itertools.chain[str]:
     )
 
 
-def _matches(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     forms = {pattern, pattern.replace("**/", "")}
     return any(fnmatch.fnmatchcase(name, form) for form in forms)

@@ -7,7 +7,7 @@ import subprocess
 from typing import Final
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import bounded, displayed, inside
+from pegboard.quickstart._bounds import cut_lines, display_path, inside
 
 __all__ = ["git_blame", "git_branches", "git_diff", "git_log", "git_show", "git_status"]
 
@@ -94,7 +94,7 @@ def _revision(text: str) -> str:
 
 def _path(text: str) -> str:
     try:
-        return displayed(inside(text))
+        return display_path(inside(text))
     except FileNotFoundError:  # deleted files have a history too
         parts = text.replace("\\", "/").split("/")
         if text.startswith("/") or ".." in parts:
@@ -103,16 +103,16 @@ def _path(text: str) -> str:
 
 
 def _git(*arguments: str) -> str:
-    done = _run(*_without_filters(), *arguments)
+    done = _run_git(*_without_filters(), *arguments)
     if done.returncode:
-        raise RuntimeError(_complaint(done.stderr.decode(errors="replace")))
-    return bounded(done.stdout.decode(errors="replace").splitlines(), "name a path, or ask for fewer")
+        raise RuntimeError(_describe_git_error(done.stderr.decode(errors="replace")))
+    return cut_lines(done.stdout.decode(errors="replace").splitlines(), "name a path, or ask for fewer")
 
 
 def _without_filters() -> list[str]:
     """Return options that empty the commands of the filters which the repository itself configures."""
     wanted = r"^filter\..*\.(clean|smudge|process)$"
-    done = _run("config", "--local", "--includes", "--null", "--name-only", "--get-regexp", wanted)
+    done = _run_git("config", "--local", "--includes", "--null", "--name-only", "--get-regexp", wanted)
     names = [name for name in done.stdout.decode(errors="replace").split("\0") if name]
     required = {f"{name.rpartition('.')[0]}.required" for name in names}
     return [part for name in names for part in ("-c", f"{name}=")] + [
@@ -120,7 +120,7 @@ def _without_filters() -> list[str]:
     ]
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _run_git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment = {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
     try:
@@ -138,7 +138,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
         raise RuntimeError(f"git took longer than {_SECONDS} seconds; ask for less.") from None
 
 
-def _complaint(text: str) -> str:
+def _describe_git_error(text: str) -> str:
     if "not a git repository" in text:
         return "the current folder is not in a git repository."
     if "does not have any commits yet" in text or "bad revision 'HEAD'" in text:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import bounded, displayed, inside, read_text, walk
+from pegboard.quickstart._bounds import cut_lines, display_path, inside, read_text, walk
 
 __all__ = ["compare_files", "count_words", "search_text"]
 
@@ -38,7 +38,7 @@ def search_text(query: str, path: str = ".", regex: bool = False, glob: str = "*
     start = inside(path)
     files = [start] if start.is_file() else (file for file in walk(start) if fnmatchcase(file.name, glob))
     hits = _hits(files, pattern, max(0, min(context, 5)), time.monotonic() + _SECONDS)
-    return bounded(hits, "narrow 'query', 'path' or 'glob'") or f"Nothing matches '{query}'."
+    return cut_lines(hits, "narrow 'query', 'path' or 'glob'") or f"Nothing matches '{query}'."
 
 
 @tool(read_only=True)
@@ -61,7 +61,7 @@ def compare_files(first: str, second: str) -> str:
     if max(len(one), len(two)) > 20_000:
         raise ValueError("the files are too long to compare (more than 20,000 lines).")
     lines = difflib.unified_diff(one, two, fromfile=first, tofile=second, lineterm="")
-    return bounded(lines, "read the files for the rest") or "The files are equal."
+    return cut_lines(lines, "read the files for the rest") or "The files are equal."
 
 
 def _pattern(query: str, *, regex: bool) -> re.Pattern[str]:
@@ -79,7 +79,7 @@ def _hits(files: list[Path] | Iterator[Path], pattern: re.Pattern[str], context:
             lines = read_text(file).splitlines()
         except (ValueError, OSError):  # binary, too large, or not to be read: nothing to find
             continue
-        name = displayed(file)
+        name = display_path(file)
         for number, line in enumerate(lines):
             if time.monotonic() > deadline:
                 yield f"[stopped after {_SECONDS:.0f} seconds; narrow 'path' or 'glob']"

@@ -82,7 +82,7 @@ def field_texts(document: SearchDocument, plugin_text: str) -> tuple[str, ...]:
     """
     if isinstance(document, Group):
         return _group_texts(document)
-    first, rest = _described(document.description)
+    first, rest = _split_description(document.description)
     names, texts = _parameters(document.input_schema)
     title = document.stated_title
     name = f"{document.name} {title[:200]}" if title else document.name
@@ -93,7 +93,7 @@ def field_texts(document: SearchDocument, plugin_text: str) -> tuple[str, ...]:
         names,
         texts,
         document.plugin,
-        _described(plugin_text, whole=True)[0],
+        _split_description(plugin_text, whole=True)[0],
         " ".join(examples_of(document)),
     )
 
@@ -107,22 +107,22 @@ def examples_of(document: SearchDocument) -> tuple[str, ...]:
 
 
 def _group_texts(group: Group) -> tuple[str, ...]:
-    first, rest = _described(group.description)
+    first, rest = _split_description(group.description)
     members = " ".join(group.members)[:LONGEST_TEXT]
     tools = " ".join(tool.partition("/")[2] for tool in group.tools[:MOST_PROPERTIES])[:LONGEST_TEXT]
     return (group.name, first, rest, members, tools, "", "", "")
 
 
-def _described(text: str, *, whole: bool = False) -> tuple[str, str]:
+def _split_description(text: str, *, whole: bool = False) -> tuple[str, str]:
     """Return the first sentence of a description and the rest, without sentences that ask to be chosen."""
     known = sentences(text[:LONGEST_TEXT])
-    kept = [sentence for sentence in known if not _soliciting(sentence)]
+    kept = [sentence for sentence in known if not _asks_to_be_chosen(sentence)]
     if whole:
         return " ".join(kept), ""
     return (kept[0], " ".join(kept[1:])) if kept else ("", "")
 
 
-def _soliciting(sentence: str) -> bool:
+def _asks_to_be_chosen(sentence: str) -> bool:
     lower = sentence.lower()
     return any(word in lower for word in _URGING) and _SOLICITING.search(sentence) is not None
 
@@ -198,7 +198,7 @@ def name_keys(document: SearchDocument) -> tuple[int, int]:
     return own, name_key((document.plugin, document.name)) if isinstance(document, Tool) else own
 
 
-def spelled(document: SearchDocument, text: str) -> bool:
+def is_name_of(document: SearchDocument, text: str) -> bool:
     """Return whether a text is the name of a tool or group as it is spelled."""
     names = (document.name, document.wire, document.id) if isinstance(document, Tool) else (document.name,)
     return text in names
@@ -212,13 +212,13 @@ class RowNames:
 
     def read(self) -> None:
         """Read the names now."""
-        _ = self._joined
+        _ = self._joined_names
 
-    def beginning(self, text: str) -> list[int]:
+    def rows_beginning(self, text: str) -> list[int]:
         """Return the only row whose name begins with a text that is one word; nothing where there are more."""
         if len(text) < SHORTEST_BEGINNING or not _ONE_WORD.fullmatch(text):
             return []
-        joined, starts = self._joined
+        joined, starts = self._joined_names
         sought = f"\n{text.lower()}"
         rows: set[int] = set()
         place = joined.find(sought)
@@ -228,7 +228,7 @@ class RowNames:
         return list(rows) if len(rows) == 1 else []
 
     @cached_property
-    def _joined(self) -> tuple[str, list[int]]:
+    def _joined_names(self) -> tuple[str, list[int]]:
         """Return all names in lower case, each behind a line break, and where those of each row start."""
         starts: list[int] = []
         lines: list[str] = []

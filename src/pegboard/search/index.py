@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.search.documents import LONGEST_NAME, RowNames, SearchDocument, name_key, name_keys, spelled
+from pegboard.search.documents import LONGEST_NAME, RowNames, SearchDocument, is_name_of, name_key, name_keys
 from pegboard.search.index_segment import BlockRow, Floats, Integers, Segment, added_up, join_segment, read_block
 from pegboard.search.vocabulary import Vocabulary
 
@@ -102,7 +102,7 @@ class Index:
         """Return values by the number of a document as values by row."""
         return by_number if self.ordered else by_number[self.rows]
 
-    def sample(self, small: int, large: int) -> list[int]:
+    def sample_rows(self, small: int, large: int) -> list[int]:
         """Return some rows, fewer of a large index: mostly the same ones where others come or go."""
         count = min(self.size, small if self.size <= LARGE else large)
         if not count:
@@ -130,7 +130,9 @@ class Index:
             offset += segment.size
         rows = np.flatnonzero(np.isin(self.rows, found)).tolist() if found else []
         rows = [row for row in rows if key in name_keys(self.documents[row])]
-        return sorted(rows, key=lambda row: not spelled(self.documents[row], text)) or self.names.beginning(text)
+        return sorted(rows, key=lambda row: not is_name_of(self.documents[row], text)) or self.names.rows_beginning(
+            text
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,14 +174,14 @@ def top_rows(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> 
     wanted = limit + len(named)
     count = min(reached, 2 * wanted)
     while True:
-        rows = [row for row in _highest(scores, count) if row not in named]
+        rows = [row for row in _highest_rows(scores, count) if row not in named]
         chosen, later = _without_repeats(rows, index)
         if len(chosen) >= limit or count >= reached:
             return [*named, *chosen, *later][:limit]
         count = min(reached, 8 * count)
 
 
-def _highest(scores: Floats, count: int) -> list[int]:
+def _highest_rows(scores: Floats, count: int) -> list[int]:
     """Return at least so many rows, the highest score first."""
     if not count:
         return []
@@ -217,11 +219,11 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
     """
     documents: tuple[SearchDocument, ...] = (*among.tools, *among.groups)
     keys = [*map(id, among.tools), *among.groups]
-    near = _nearest(keys, known)
-    kept = _kept(dict(zip(keys, documents, strict=True)), among.plugins, near)
-    _read(kept, among.plugins, vocabulary, known)
+    near = _nearest_index(keys, known)
+    kept = _reuse_entries(dict(zip(keys, documents, strict=True)), among.plugins, near)
+    _complete_entries(kept, among.plugins, vocabulary, known)
     segments, rows = _segments(keys, kept, near)
-    return _assembled(
+    return _assemble_index(
         segments,
         rows,
         among=among,
@@ -235,7 +237,7 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reused:
+class _ReusedEntries:
     """What is taken over from an earlier index: entries and numbers by key, and what it lacks."""
 
     entries: dict[object, ReadDocument]
@@ -243,10 +245,12 @@ class _Reused:
     missing: dict[object, SearchDocument]
 
 
-def _kept(wanted: dict[object, SearchDocument], texts: Mapping[str, str], near: Index | None) -> _Reused:
+def _reuse_entries(
+    wanted: dict[object, SearchDocument], texts: Mapping[str, str], near: Index | None
+) -> _ReusedEntries:
     """Return what an earlier index has of these documents; where a plugin's text is another, nothing of its tools."""
     if near is None:
-        return _Reused(entries={}, numbers={}, missing=wanted)
+        return _ReusedEntries(entries={}, numbers={}, missing=wanted)
     entries, numbers = dict(near.entries), dict(near.numbers)
     gone = [key for key in entries if key not in wanted]
     before = near.among.plugins
@@ -257,10 +261,12 @@ def _kept(wanted: dict[object, SearchDocument], texts: Mapping[str, str], near: 
         entries.pop(key, None)
         numbers.pop(key, None)
     missing = {key: wanted[key] for key in wanted if key not in entries} if len(entries) < len(wanted) else {}
-    return _Reused(entries=entries, numbers=numbers, missing=missing)
+    return _ReusedEntries(entries=entries, numbers=numbers, missing=missing)
 
 
-def _read(kept: _Reused, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]) -> None:
+def _complete_entries(
+    kept: _ReusedEntries, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]
+) -> None:
     """Complete the entries: from other indexes, and by reading what none of them knows."""
     new: list[tuple[object, SearchDocument, str]] = []
     for key, document in kept.missing.items():
@@ -279,7 +285,7 @@ def _read(kept: _Reused, texts: Mapping[str, str], vocabulary: Vocabulary, known
         vocabulary.index_spelling()
 
 
-def _segments(keys: Sequence[object], kept: _Reused, near: Index | None) -> tuple[tuple[Segment, ...], Integers]:
+def _segments(keys: Sequence[object], kept: _ReusedEntries, near: Index | None) -> tuple[tuple[Segment, ...], Integers]:
     """Return the documents by word and each row's number; most of an earlier index is taken as it is."""
     entries, numbers = kept.entries, kept.numbers
     if near is not None:
@@ -294,7 +300,7 @@ def _segments(keys: Sequence[object], kept: _Reused, near: Index | None) -> tupl
     return (join_segment([entries[key][2] for key in keys]),), np.arange(len(keys))
 
 
-def _nearest(keys: Sequence[object], known: Sequence[Index]) -> Index | None:
+def _nearest_index(keys: Sequence[object], known: Sequence[Index]) -> Index | None:
     """Return the earlier index that shares most with these documents, by a sample of them."""
     sample = keys[:: len(keys) // SAMPLE + 1]
     shared = [(sum(key in index.numbers for key in sample), index) for index in known]
@@ -302,7 +308,7 @@ def _nearest(keys: Sequence[object], known: Sequence[Index]) -> Index | None:
     return most[1] if most is not None and 2 * most[0] >= len(sample) else None
 
 
-def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> Index:
+def _assemble_index(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> Index:
     """Return the index with the statistics of its rows."""
     there = np.zeros(sum(segment.size for segment in segments), dtype=bool)
     there[rows] = True

@@ -106,7 +106,7 @@ def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str],
         texts.append(hash((document.name, *fields[1:5])))
         marks.append(crc32(document.name.encode(errors="surrogatepass")))
         effects.append(effect_of(document))
-    return _counted(
+    return _count_stems(
         np.array(found, dtype=np.int64),
         np.array(lengths, dtype=np.int64),
         vocabulary,
@@ -117,7 +117,7 @@ def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str],
     )
 
 
-def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **known: Any) -> Block:
+def _count_stems(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **known: Any) -> Block:
     size = len(vocabulary)
     stems, stops = (np.array(values) for values in vocabulary.stems_and_stops(size))
     places = np.repeat(np.arange(len(lengths)), lengths)
@@ -129,11 +129,11 @@ def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **know
     roots = stems[tokens] if len(tokens) else tokens
     total = len(lengths) // _FIELDS
     names = places % _FIELDS == NAME
-    terms, frequencies = _summed(
+    terms, frequencies = _sum_by_key(
         np.concatenate((documents, documents)) * size + np.concatenate((tokens, roots)),
         np.tile(weights.reshape(-1)[places], 2),
     )
-    name_terms, _ = _summed(documents[names] * size + roots[names], np.zeros(int(names.sum())))
+    name_terms, _ = _sum_by_key(documents[names] * size + roots[names], np.zeros(int(names.sum())))
     return Block(
         terms=_by_document(terms, size, total),
         impacts=(frequencies * (SATURATION + 1) / (frequencies + SATURATION)).astype(np.float32),
@@ -147,7 +147,7 @@ def field_weights(counts: Integers) -> Floats:
     return _WEIGHTS / (1 - _SLOPES + _SLOPES * counts / _TYPICAL)
 
 
-def _summed(keys: Integers, weights: Floats) -> tuple[Integers, Floats]:
+def _sum_by_key(keys: Integers, weights: Floats) -> tuple[Integers, Floats]:
     """Return the different keys, rising, with the sums of their weights, added up in the order of the text."""
     different, groups = np.unique(keys, return_inverse=True)
     return different, added_up(groups, weights, len(different))
@@ -215,8 +215,8 @@ def join_segment(places: Sequence[BlockRow]) -> Segment:
     runs = _runs(places)
     terms = _rows([(block.terms, first, last) for block, first, last in runs])
     names = _rows([(block.names, first, last) for block, first, last in runs])
-    impacts = _together([b.impacts[b.terms.starts[i] : b.terms.starts[j]] for b, i, j in runs], np.float32)
-    keys = _together([block.keys[first:last].reshape(-1) for block, first, last in runs], np.int64)
+    impacts = _concatenate([b.impacts[b.terms.starts[i] : b.terms.starts[j]] for b, i, j in runs], np.float32)
+    keys = _concatenate([block.keys[first:last].reshape(-1) for block, first, last in runs], np.int64)
     order = np.argsort(keys, kind="stable")
     postings = _postings(terms, impacts)
     return Segment(
@@ -228,9 +228,9 @@ def join_segment(places: Sequence[BlockRow]) -> Segment:
         name_postings=_postings(names, np.ones(len(names.numbers), dtype=np.float32)),
         keys=keys[order],
         named=order // 2,
-        texts=_together([block.texts[first:last] for block, first, last in runs], np.int64),
-        marks=_together([block.marks[first:last] for block, first, last in runs], np.int64),
-        effects=_together([block.effects[first:last] for block, first, last in runs], np.int64),
+        texts=_concatenate([block.texts[first:last] for block, first, last in runs], np.int64),
+        marks=_concatenate([block.marks[first:last] for block, first, last in runs], np.int64),
+        effects=_concatenate([block.effects[first:last] for block, first, last in runs], np.int64),
     )
 
 
@@ -246,12 +246,12 @@ def _runs(places: Sequence[BlockRow]) -> list[tuple[Block, int, int]]:
 
 
 def _rows(parts: list[tuple[Rows, int, int]]) -> Rows:
-    numbers = _together([rows.numbers[rows.starts[i] : rows.starts[j]] for rows, i, j in parts], np.int32)
-    lengths = _together([np.diff(rows.starts[i : j + 1]) for rows, i, j in parts], np.int64)
+    numbers = _concatenate([rows.numbers[rows.starts[i] : rows.starts[j]] for rows, i, j in parts], np.int32)
+    lengths = _concatenate([np.diff(rows.starts[i : j + 1]) for rows, i, j in parts], np.int64)
     return Rows(starts=np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths))), numbers=numbers)
 
 
-def _together(parts: list[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 

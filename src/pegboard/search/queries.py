@@ -136,11 +136,11 @@ def _with_history(current: WeightedWords, messages: Sequence[str]) -> WeightedWo
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
         for word, earlier in weighted_words(head_and_tail(message)).items():
             entry = current.setdefault(word, WeightedWord())
-            entry.count += weight * share * _dampened(earlier.count)
+            entry.count += weight * share * _dampen_count(earlier.count)
     return current
 
 
-def _dampened(count: float) -> float:
+def _dampen_count(count: float) -> float:
     return 1 + math.log(count) if count > 1 else count
 
 
@@ -152,7 +152,7 @@ def parse_query(text: str, index: Index, messages: Sequence[str] = ()) -> Parsed
         index: What may be found.
         messages: What was said before, the newest last.
     """
-    reading = _Reading(index)
+    reading = _QueryReader(index)
     for word, entry in _words_of(text, messages).items():
         reading.add(word, entry)
     reading.mean(meant_words(head_and_tail(text)))
@@ -183,7 +183,7 @@ def query_words(text: str, index: Index, messages: Sequence[str] = ()) -> dict[i
     found: dict[int, QueryWord] = {}
     instead: dict[int, QueryWord] = {}
     for word, entry in _words_of(text, messages).items():
-        reading, asked = _Reading(index), QueryWord(word, word not in now)
+        reading, asked = _QueryReader(index), QueryWord(word, word not in now)
         reading.add(word, entry)
         query = reading.query(word)
         for term in query.terms:
@@ -191,7 +191,7 @@ def query_words(text: str, index: Index, messages: Sequence[str] = ()) -> dict[i
     return instead | found
 
 
-class _Reading:
+class _QueryReader:
     """The words of a query so far, as an index knows them."""
 
     def __init__(self, index: Index) -> None:
@@ -209,15 +209,15 @@ class _Reading:
     def add(self, word: str, entry: WeightedWord) -> None:
         """Add a word and its stem; a word that the index lacks by the one it was probably meant to be."""
         index, vocabulary = self._index, self._vocabulary
-        count = _dampened(entry.count)
-        number = vocabulary.known(word)
+        count = _dampen_count(entry.count)
+        number = vocabulary.number_of(word)
         root = vocabulary.known_stem(word) if number is None else vocabulary.stem(number)
         frequency = 0 if root is None else index.frequency(root)
         if not frequency:
-            number = vocabulary.corrected(word, index.frequency)
+            number = vocabulary.correct_word(word, index.frequency)
             if number is None:
                 self._proper = self._proper or entry.proper
-                self._relate(word, count)
+                self._add_related(word, count)
                 self._meant[stem(word)] = (LACKING * count, index.unknown)
             else:
                 count, root = count * CORRECTED, vocabulary.stem(number)
@@ -242,9 +242,9 @@ class _Reading:
             self._terms.append(Term(number, count * exact / 2, where))
         self._terms.append(Term(root, count * rough / 2, where))
 
-    def _relate(self, word: str, count: float) -> None:
+    def _add_related(self, word: str, count: float) -> None:
         """Add the stems of words that begin like a word that the index lacks."""
-        for root in self._vocabulary.related(word, self._index.frequency):
+        for root in self._vocabulary.related_stems(word, self._index.frequency):
             self._related[root] = max(self._related.get(root, 0.0), RELATED * count * self._index.weight(root) / 2)
 
     def mean(self, meant: Mapping[str, float]) -> None:
@@ -259,7 +259,12 @@ class _Reading:
         """Return the query of all words, with words that may stand for them."""
         return ParsedQuery(
             text=text,
-            terms=(*self._terms, *self._beside(), *self._names(), *map(Term, self._everyday, self._everyday.values())),
+            terms=(
+                *self._terms,
+                *self._neighbouring_terms(),
+                *self._names(),
+                *map(Term, self._everyday, self._everyday.values()),
+            ),
             stems=tuple({**self._stems, **dict.fromkeys(self._related)}),
             mass=self._mass,
             known=self._known,
@@ -269,7 +274,7 @@ class _Reading:
             meant=tuple(self._tool_words),
         )
 
-    def _beside(self) -> list[Term]:
+    def _neighbouring_terms(self) -> list[Term]:
         """Return stems that may stand for those of the query; what stands everywhere tells nothing."""
         index, vocabulary = self._index, self._vocabulary
         most = index.size // RARE + 1

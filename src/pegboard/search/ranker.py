@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegboard.search.meaning.embedding import Embedding
     from pegboard.search.queries import ParsedQuery
     from pegboard.search.score_parts import KeptDocumentWords
-    from pegboard.search.scores import Fused, LexicalScores
+    from pegboard.search.scores import FusedScores, LexicalScores
     from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 8
@@ -38,7 +38,7 @@ class AnsweredQuery(NamedTuple):
     of: Index
     parsed: ParsedQuery
     lexical: LexicalScores
-    fused: Fused | None
+    fused: FusedScores | None
     rows: Sequence[int]
 
 
@@ -57,21 +57,21 @@ class ToolRanker:
 
     async def prepare(self, among: Searchable) -> None:
         """Index what is not indexed yet, in a thread where that is long: the first time that is reading the table."""
-        if self._kept(among) is not None:
+        if self._find_index(among) is not None:
             return
         if self._indexes and len(among.tools) + len(among.groups) <= AT_ONCE:
             self.index(among)
             return
-        await asyncio.shield(asyncio.wrap_future(self._started(among)))
+        await asyncio.shield(asyncio.wrap_future(self._start_build(among)))
 
     def index(self, among: Searchable) -> Index:
         """Return the index over what may be found: the one that is kept or being made, or a new one."""
-        kept = self._kept(among)
+        kept = self._find_index(among)
         if kept is not None:
             return kept
         with self._lock:
             building = self._building.get(among)
-        return self._built(among) if building is None else building.result()
+        return self._build_index(among) if building is None else building.result()
 
     def rank(
         self,
@@ -89,18 +89,18 @@ class ToolRanker:
         scores: list[dict[int, float]] = []
         evidence: list[Evidence] = []
         for query in queries[:MOST_QUERIES]:
-            rows, known, found = self._one(query, index, context, limit, hidden)
+            rows, known, found = self._rank_one(query, index, context, limit, hidden)
             columns.append(rows)
             scores.append(known)
             evidence.append(found)
         evidence += [Evidence(fits=0.0)] * (len(queries) - len(evidence))
         hits = tuple(
             Ranked(found=index.documents[row], score=scores[number][row], need=number)
-            for number, row in _in_turn(columns, limit)
+            for number, row in _take_in_turn(columns, limit)
         )
         return Ranking(hits=hits, needs=tuple(evidence))
 
-    def _one(
+    def _rank_one(
         self, text: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one query, their scores, and what is known of them."""
@@ -111,7 +111,7 @@ class ToolRanker:
 
         query = parse_query(text, index, context.messages)
         lexical = lexical_scores(query, index)
-        fused = None if self._embedding is None else self._embedding.fused(query, context, lexical, index)
+        fused = None if self._embedding is None else self._embedding.fuse_scores(query, context, lexical, index)
         scores = lexical.scores if fused is None else fused.blend.scores
         intent = intent_of(text)
         scores = less_for_writing(scores, intent, index)
@@ -130,18 +130,18 @@ class ToolRanker:
         """Return what the scores are made of that :meth:`rank` gives for one query."""
         from pegboard.search.analysis.everyday import intent_of
         from pegboard.search.queries import query_words
-        from pegboard.search.score_parts import KeptDocumentWords, Scored, parts_of, rows_of
+        from pegboard.search.score_parts import KeptDocumentWords, ScoredQuery, parts_of, rows_of
         from pegboard.search.scores import Shares
 
         index = self.index(among)
         newest = self._newest
         if newest is None or newest.of is not index or (newest.text, newest.context) != (query, context):
-            self._one(query, index, context, 0, None)
+            self._rank_one(query, index, context, 0, None)
             newest = self._newest
             assert newest is not None
         fused = newest.fused
         self._document_words = self._document_words or KeptDocumentWords()
-        scored = Scored(
+        scored = ScoredQuery(
             query=newest.parsed,
             asked=query_words(query, index, context.messages),
             lexical=newest.lexical,
@@ -163,35 +163,35 @@ class ToolRanker:
             known = self._hidden = (index, these, rows_among(these, index))
         return known[2]
 
-    def _kept(self, among: Searchable) -> Index | None:
+    def _find_index(self, among: Searchable) -> Index | None:
         for place, index in enumerate(self._indexes):
             if index.among is among:
                 if place:
-                    self._keep(index)
+                    self._keep_index(index)
                 return index
         return None
 
-    def _keep(self, index: Index) -> None:
+    def _keep_index(self, index: Index) -> None:
         with self._lock:
             others = [other for other in self._indexes if other.among is not index.among]
             self._indexes = (index, *others[: KEPT - 1])
 
-    def _built(self, among: Searchable) -> Index:
+    def _build_index(self, among: Searchable) -> Index:
         from pegboard.search.index import build
-        from pegboard.search.scores import calibrated
+        from pegboard.search.scores import calibrate_index
         from pegboard.search.vocabulary import Vocabulary
 
         with self._lock:
             if self._vocabulary is None:  # an empty one counts: another thread is about to fill it
                 self._vocabulary = Vocabulary()
             vocabulary = self._vocabulary
-        index = calibrated(build(among, vocabulary, self._indexes))
+        index = calibrate_index(build(among, vocabulary, self._indexes))
         if self._embedding is not None:
             self._embedding.prepare(index)
-        self._keep(index)
+        self._keep_index(index)
         return index
 
-    def _started(self, among: Searchable) -> Future[Index]:
+    def _start_build(self, among: Searchable) -> Future[Index]:
         """Return the index that is being made in a thread of its own."""
         with self._lock:
             building = self._building.get(among)
@@ -204,7 +204,7 @@ class ToolRanker:
     def _fill(self, among: Searchable, future: Future[Index]) -> None:
         """Make an index and hand it over; whoever asks after that finds it kept, or makes it again where it failed."""
         try:
-            index, failure = self._built(among), None
+            index, failure = self._build_index(among), None
             index.names.read()
         except BaseException as error:
             index, failure = None, error
@@ -216,7 +216,7 @@ class ToolRanker:
             future.set_result(index)
 
 
-def _in_turn(columns: Sequence[Sequence[int]], limit: int) -> list[tuple[int, int]]:
+def _take_in_turn(columns: Sequence[Sequence[int]], limit: int) -> list[tuple[int, int]]:
     """Return numbers of queries and rows: the best of each query, then the second best; each row once."""
     chosen: dict[int, int] = {}
     for place in range(max(map(len, columns), default=0)):

@@ -43,7 +43,7 @@ _OF_GROUP: Final[Sequence[TextField]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
+class ScoredQuery:
     """One query, and how well the rows of an index answer it.
 
     Attributes:
@@ -92,7 +92,7 @@ def rows_among(these: Searchable, index: Index) -> Flags:
     )
 
 
-def parts_of(scored: Scored, row: int, shares: Shares) -> tuple[ScorePart, ...]:
+def parts_of(scored: ScoredQuery, row: int, shares: Shares) -> tuple[ScorePart, ...]:
     """Return the parts of the score of a row, the greatest first; they add up to it, but for its rounding.
 
     Args:
@@ -104,7 +104,7 @@ def parts_of(scored: Scored, row: int, shares: Shares) -> tuple[ScorePart, ...]:
     if row in lexical.exact:
         return NAMED
     unit = shares.words / HIGHEST
-    matched = _matched(scored, row, unit)
+    matched = _matched_words(scored, row, unit)
     by_words = sum(word.value for word in matched)
     named = by_words * NAME_COVERAGE * float(lexical.coverage[row])
     parts = [
@@ -127,21 +127,23 @@ _NOTHING: Final = 1e-6
 """A part that is no greater comes of rounding."""
 
 
-def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
+def _matched_words(scored: ScoredQuery, row: int, unit: float) -> tuple[MatchedWord, ...]:
     """Return the words of a row that answer the query, what counts most first; a point counts ``unit``."""
     index = scored.index
     document, plugin_text, _ = index.entries[document_key(index.documents[row])]
-    read = scored.read.of(document, plugin_text, index.vocabulary)
+    read = scored.read.words_of(document, plugin_text, index.vocabulary)
     values: dict[int, float] = {}
-    for number, value in _counted(scored, row):
+    for number, value in _count_words(scored, row):
         root = index.vocabulary.stem(number)
         values[root] = values.get(root, 0.0) + unit * value
     kinds = _OF_TOOL if isinstance(document, Tool) else _OF_GROUP
-    found = (_word(scored, read, root, value, kinds) for root, value in values.items())
+    found = (_matched_word(scored, read, root, value, kinds) for root, value in values.items())
     return tuple(sorted(found, key=lambda word: -word.value))
 
 
-def _word(scored: Scored, read: DocumentWords, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
+def _matched_word(
+    scored: ScoredQuery, read: DocumentWords, root: int, value: float, kinds: Sequence[TextField]
+) -> MatchedWord:
     asked = scored.asked.get(root) or QueryWord(read.words[root], before=False)
     total = sum(read.weights[root].values())
     by_field: dict[TextField, float] = {}
@@ -157,7 +159,7 @@ def _word(scored: Scored, read: DocumentWords, root: int, value: float, kinds: S
     )
 
 
-def _counted(scored: Scored, row: int) -> Iterator[tuple[int, float]]:
+def _count_words(scored: ScoredQuery, row: int) -> Iterator[tuple[int, float]]:
     """Yield the words of the query that a row has, with what each counts: as :func:`lexical_scores` adds them up."""
     index, query = scored.index, scored.query
     block, position = index.entries[document_key(index.documents[row])][2]
@@ -197,7 +199,7 @@ class DocumentWords:
         weights = field_weights(np.array([len(found) for found in kept])).tolist()
         for number, found in enumerate(kept):
             for word in found:
-                known = vocabulary.known(word)
+                known = vocabulary.number_of(word)
                 if known is not None:
                     root = vocabulary.stem(known)
                     self.words.setdefault(root, word)
@@ -211,7 +213,7 @@ class KeptDocumentWords:
     def __init__(self) -> None:
         self._known: dict[int, DocumentWords] = {}
 
-    def of(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> DocumentWords:
+    def words_of(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> DocumentWords:
         """Return the reading of a document."""
         known = self._known.get(id(document))
         if known is None or known.document is not document or known.plugin_text != plugin_text:

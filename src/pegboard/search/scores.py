@@ -110,7 +110,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Blend:
+class BlendedScores:
     """One score for each row, and what it was made of.
 
     Attributes:
@@ -139,7 +139,7 @@ class Blend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fused:
+class FusedScores:
     """How well each row answers by everything that is known, and what that is measured by.
 
     Attributes:
@@ -150,7 +150,7 @@ class Fused:
         background: how near texts about nothing in particular come to the rows.
     """
 
-    blend: Blend
+    blend: BlendedScores
     cosines: NDArray[np.float32]
     said: float
     usual: float
@@ -184,19 +184,19 @@ def _segment_scores(query: ParsedQuery, postings: Postings, size: int) -> Floats
         return np.zeros(size)
     documents = [postings.documents[first:last] for _, first, last in spans]
     impacts = [postings.impacts[first:last] * term.weight for term, first, last in spans]
-    scores = _added(documents, impacts, size) / query.mass
+    scores = _add_impacts(documents, impacts, size) / query.mass
     if not query.sentences:
         return scores
     best = np.zeros(size)
     for number, mass in enumerate(query.sentences):
         chosen = [at for at, (term, _, _) in enumerate(spans) if number in term.sentences]
         if chosen and mass:
-            part = _added([documents[at] for at in chosen], [impacts[at] for at in chosen], size)
+            part = _add_impacts([documents[at] for at in chosen], [impacts[at] for at in chosen], size)
             np.maximum(best, part / mass, out=best)
     return WHOLE * scores + BEST_SENTENCE * best
 
 
-def _added(documents: list[Small], impacts: list[Impacts], size: int) -> Floats:
+def _add_impacts(documents: list[Small], impacts: list[Impacts], size: int) -> Floats:
     """Return for each document the sum of what its words count, added up in the order of the query."""
     return added_up(np.concatenate(documents), np.concatenate(impacts), size)
 
@@ -210,13 +210,13 @@ def _name_scores(query: ParsedQuery, index: Index, postings: Postings, size: int
     return added_up(np.concatenate([postings.documents[first:last] for _, first, last in spans]), weights, size)
 
 
-def blended(
+def blend_scores(
     lexical: LexicalScores,
     cosines: NDArray[np.float32],
     gained: Floats | None = None,
     *,
     in_conversation: bool = False,
-) -> Blend:
+) -> BlendedScores:
     """Return how well each row answers, by words and by meaning.
 
     Each part counts as its share of what the best row has: their sum, and not their ranks, because a row that is far
@@ -229,7 +229,7 @@ def blended(
         in_conversation: Whether the query was read with what was said before it.
     """
     top = float(lexical.scores.max())
-    near, high = _share(cosines), float(cosines.max())
+    near, high = _scale_to_range(cosines), float(cosines.max())
     share, least = 0.0, 1.0
     words = lexical.scores
     if top > 0:
@@ -243,7 +243,7 @@ def blended(
     if gained is not None:
         scores += gained
     scale = share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0)
-    return Blend(
+    return BlendedScores(
         scores=scores * scale,
         words=scale * share / least,
         meaning=scale * (1 - share),
@@ -254,7 +254,7 @@ def blended(
     )
 
 
-def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+def _scale_to_range(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
     low, high = float(cosines.min()), float(cosines.max())
     return (cosines - low) / max(high - low, LITTLE_MEANING)
 
@@ -269,14 +269,14 @@ def relevance(score: float) -> float:
     return round(min(MOST, score / HIGHEST), 4)
 
 
-def calibrated(index: Index) -> Index:
+def calibrate_index(index: Index) -> Index:
     """Return the index with what the best wrong answer usually reaches: names of its own, each left aside in turn."""
     reached: list[float] = []
-    for row in index.sample(SAMPLE, OF_LARGE):
+    for row in index.sample_rows(SAMPLE, OF_LARGE):
         query = parse_query(index.documents[row].name, index)
         scores = lexical_scores(query, index).scores
         scores[row] = 0.0
-        reached.append(_reached(float(scores.max()), query))
+        reached.append(_score_by_length(float(scores.max()), query))
     return replace(index, usual=max(float(np.percentile(reached, QUARTILE)), 1.0)) if reached else index
 
 
@@ -287,7 +287,7 @@ def evidence(
     index: Index,
     intent: Intent,
     scores: Floats,
-    fused: Fused | None = None,
+    fused: FusedScores | None = None,
 ) -> Evidence:
     """Return what is known of the answers to one query.
 
@@ -309,7 +309,7 @@ def evidence(
     if second is not None and scores[second] > 0:
         lead = min(MOST_LEAD, float(scores[first] / scores[second]))
     covered = float(lexical.coverage[first])
-    reached = _reached(float(lexical.scores[first]), query) / index.usual
+    reached = _score_by_length(float(lexical.scores[first]), query) / index.usual
     if fused is None:
         odds = _REACHED * reached + _NAMED * covered + _LEADING * lead + _BASE
     else:
@@ -323,7 +323,7 @@ def evidence(
     )
 
 
-def _stands_out(reached: float, fused: Fused | None) -> bool:
+def _stands_out(reached: float, fused: FusedScores | None) -> bool:
     """Return whether a query finds something better than what a text about nothing in particular finds.
 
     Args:
@@ -337,6 +337,6 @@ def _stands_out(reached: float, fused: Fused | None) -> bool:
     return above + _IN_WORDS * reached >= STANDS_OUT
 
 
-def _reached(score: float, query: ParsedQuery) -> float:
+def _score_by_length(score: float, query: ParsedQuery) -> float:
     """Return a score that counts more in a query of more words: chance reaches it less."""
     return score * math.sqrt(query.mass)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
 
-from pegboard.core.model.naming import within
+from pegboard.core.model.naming import is_within
 from pegboard.search.analysis.words import STOP_WORDS, stem
 
 SHORTEST_CORRECTED: Final = 5
@@ -42,7 +42,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._words)
 
-    def known(self, word: str) -> int | None:
+    def number_of(self, word: str) -> int | None:
         """Return the number of a word, or None."""
         return self._numbers.get(word)
 
@@ -69,13 +69,13 @@ class Vocabulary:
             return [known[word] for word in wanted]
         except KeyError:
             with self._lock:
-                return [self._added(word) for word in wanted]
+                return [self._add_word(word) for word in wanted]
 
     def stems_and_stops(self, count: int) -> tuple[list[int], list[bool]]:
         """Return the stems of the first words, and which of them are stop words."""
         return self._stems[:count], self._stops[:count]
 
-    def _added(self, word: str) -> int:
+    def _add_word(self, word: str) -> int:
         number = self._numbers.get(word)
         if number is not None:
             return number
@@ -94,7 +94,7 @@ class Vocabulary:
         self._numbers[text] = number
         return number
 
-    def corrected(self, word: str, frequency: Callable[[int], int]) -> int | None:
+    def correct_word(self, word: str, frequency: Callable[[int], int]) -> int | None:
         """Return the most frequent word at distance one, or None; words of frequency 0 do not exist.
 
         Args:
@@ -108,9 +108,9 @@ class Vocabulary:
             found = self._near.get(hash(key), ())
             near.update((found,) if isinstance(found, int) else found)
         candidates = [(-count, self._words[n], n) for n in near if (count := frequency(n))]
-        return min((c for c in candidates if within(word, c[1], 1)), default=(0, "", None))[2]
+        return min((c for c in candidates if is_within(word, c[1], 1)), default=(0, "", None))[2]
 
-    def related(self, word: str, frequency: Callable[[int], int]) -> list[int]:
+    def related_stems(self, word: str, frequency: Callable[[int], int]) -> list[int]:
         """Return the stems of words that begin like a word that nothing has; those of frequency 0 do not exist.
 
         Args:

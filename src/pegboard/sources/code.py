@@ -35,30 +35,30 @@ def fingerprint(spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
 
     Secrets among the overrides do not show in it (X5).
     """
-    target = _target(spec)
+    target = _module_target(spec)
     if target is None:
         return None
     module, folder, package = target
-    subject = (type(spec).__name__, _named(spec), folder, variant_key(overrides))
+    subject = (type(spec).__name__, _target_of(spec), folder, variant_key(overrides))
     place = place_of(module, folder)
     beside = place is not None and folder is not None and place.is_relative_to(folder)
     version = package or ("" if beside else _version(place))
-    look = _imported.get(str(place)) or _look(place)
+    look = _imported.get(str(place)) or _digest_of_module(place)
     return Fingerprint(subject=_digest(*subject), code=_digest(_FORM, __version__, version, look))
 
 
-def imported_from(spec: PluginSpec) -> Path | None:
+def import_path_of(spec: PluginSpec) -> Path | None:
     """Return the file or folder that a plugin is brought in by; None for what no code brings, or is not there."""
-    target = _target(spec)
+    target = _module_target(spec)
     return None if target is None else place_of(target[0].partition(".")[0], target[1])
 
 
 def note_import(spec: PluginSpec) -> None:
     """Keep how the code of a plugin looks, right before it is imported for the first time."""
-    target = _target(spec)
+    target = _module_target(spec)
     if target is not None:
         place = place_of(target[0], target[1])
-        _imported.setdefault(str(place), _look(place))
+        _imported.setdefault(str(place), _digest_of_module(place))
 
 
 def forget_imports(folder: str) -> None:
@@ -67,7 +67,7 @@ def forget_imports(folder: str) -> None:
         del _imported[place]
 
 
-def _target(spec: PluginSpec) -> tuple[str, str | None, str] | None:
+def _module_target(spec: PluginSpec) -> tuple[str, str | None, str] | None:
     """Return the module that a plugin is brought in by, the folder that it may lie in, and its package's version."""
     match spec:
         case PythonSpec():
@@ -83,14 +83,14 @@ def _target(spec: PluginSpec) -> tuple[str, str | None, str] | None:
             return None
 
 
-def _named(spec: PluginSpec) -> str:
+def _target_of(spec: PluginSpec) -> str:
     return spec.target if isinstance(spec, PythonSpec) else spec.loader if isinstance(spec, RegisteredSpec) else ""
 
 
 def place_of(module: str, folder: str | None) -> Path | None:
     """Return the file of a module, or the folder of a package; None where there is no such module."""
     first, *rest = module.split(".")
-    if folder is not None and (found := _below(Path(folder), (first, *rest))) is not None:
+    if folder is not None and (found := _module_file(Path(folder), (first, *rest))) is not None:
         return found
     try:
         spec = importlib.util.find_spec(first)  # of a module at the top: imports nothing
@@ -100,31 +100,31 @@ def place_of(module: str, folder: str | None) -> Path | None:
         return None
     tops = [Path(top) for top in spec.submodule_search_locations or ()]
     if rest:
-        return next((found for top in tops if (found := _below(top, rest)) is not None), None)
+        return next((found for top in tops if (found := _module_file(top, rest)) is not None), None)
     return tops[0] if tops else Path(spec.origin) if spec.has_location and spec.origin else None
 
 
-def _below(folder: Path, names: Sequence[str]) -> Path | None:
+def _module_file(folder: Path, names: Sequence[str]) -> Path | None:
     place = folder.joinpath(*names)
     package, file = place / "__init__.py", place.with_name(f"{place.name}.py")
     return place if package.is_file() else file if file.is_file() else place if place.is_dir() else None
 
 
-def _look(place: Path | None) -> str:
+def _digest_of_module(place: Path | None) -> str:
     """Return a digest of the sizes and times of a module's file, or of those of its package."""
     if place is None:
         return ""
-    files = [place] if place.suffix else sorted(_of_package(place))[:_MOST]
-    return _digest(*(_stamp(file) for file in files))
+    files = [place] if place.suffix else sorted(_files_of_package(place))[:_MOST]
+    return _digest(*(_file_stamp(file) for file in files))
 
 
-def _of_package(folder: Path) -> Iterator[Path]:
+def _files_of_package(folder: Path) -> Iterator[Path]:
     for top, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (Path(top, name) for name in names if name.endswith(".py"))
 
 
-def _stamp(file: Path) -> tuple[str, int, int]:
+def _file_stamp(file: Path) -> tuple[str, int, int]:
     try:
         status = file.stat()
     except OSError:
@@ -138,7 +138,7 @@ def _version(place: Path | None) -> str:
         if top and place is not None and place.is_relative_to(top):
             name = place.relative_to(top).parts[0].removesuffix(".py").casefold()
             return " ".join(
-                one for one in _metadata(top, _stamp(Path(top))[1]) if one.casefold().startswith(f"{name}-")
+                one for one in _metadata(top, _file_stamp(Path(top))[1]) if one.casefold().startswith(f"{name}-")
             )
     return ""
 

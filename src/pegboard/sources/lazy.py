@@ -51,7 +51,7 @@ class LazySource:
         self.call = self._first_call
 
     @property
-    def made(self) -> Source | None:
+    def source_if_made(self) -> Source | None:
         """Return the other source where it is there."""
         return self._made
 
@@ -140,7 +140,7 @@ class LazySource:
             await self._made.aclose()
 
 
-class HooksElsewhere(Protocol):
+class PluginProcessHooks(Protocol):
     """What asks those hooks of a configuration that are asked in the process of a plugin (A7)."""
 
     def owner(self, hook: str) -> PluginSpec | None:
@@ -159,7 +159,7 @@ class HooksElsewhere(Protocol):
 class LazyHooks:
     """The hooks of a configuration, imported when the first is asked; those of ``elsewhere`` are not imported here."""
 
-    def __init__(self, folder: Path, elsewhere: HooksElsewhere | None = None) -> None:
+    def __init__(self, folder: Path, elsewhere: PluginProcessHooks | None = None) -> None:
         self._folder = str(folder)
         self._elsewhere = elsewhere
         self._made: Any = None

@@ -22,8 +22,8 @@ from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
     HookedSource,
     LocalPlugin,
-    Making,
-    adopted,
+    PluginMaking,
+    adopt_plugin,
     constructs,
     distribution_of,
 )
@@ -38,7 +38,7 @@ _ENTRY_POINT: Final = "entry_point:"
 _PACKAGED: Final = "packaged:"
 
 
-def installed() -> Mapping[str, RegisteredSpec]:
+def installed_plugins() -> Mapping[str, RegisteredSpec]:
     """Return the plugins of installed packages by name; nothing is imported.
 
     Where two packages take one name, the first by the package's name has it.
@@ -59,7 +59,7 @@ def installed() -> Mapping[str, RegisteredSpec]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packaged:
+class PackagedParts:
     """What one installed package registers in the groups of toolkits and loadouts, as it gives it (T11)."""
 
     package: str
@@ -67,11 +67,11 @@ class Packaged:
     loadouts: tuple[object, ...] = ()
 
 
-def packaged() -> tuple[Packaged, ...]:
+def packaged_toolkits() -> tuple[PackagedParts, ...]:
     """Return the toolkits and loadouts of installed packages, which are imported for it; one that fails is logged."""
     toolkits, loadouts = _entry_points(TOOLKITS), _entry_points(LOADOUTS)
     return tuple(
-        Packaged(
+        PackagedParts(
             package=package,
             toolkits=tuple(_values(toolkits, package)),
             loadouts=tuple(_values(loadouts, package)),
@@ -102,24 +102,26 @@ class PackageSource(HookedSource):
         """Return whether a package has, or should have, the plugin."""
         return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _PACKAGED, NAME_ONLY))
 
-    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+    def _making_of(self, spec: PluginSpec, overrides: JsonObject) -> PluginMaking:
         assert isinstance(spec, RegisteredSpec)
         if spec.loader.startswith(NAME_ONLY):
-            raise _not_provided(spec)
+            raise _not_provided_error(spec)
         packaged = spec.loader.startswith(_PACKAGED)
-        explained = nullcontext if packaged else _explained
+        explained = nullcontext if packaged else _explain_errors
 
-        def found() -> tuple[object, bool]:
+        def find_target() -> tuple[object, bool]:
             with explained(spec):
-                target = _packaged(spec) if packaged else _loaded(spec)
+                target = _import_packaged(spec) if packaged else _load_entry_point(spec)
                 return target, constructs(target, overrides)
 
-        def made(target: object) -> LocalPlugin:
+        def make_plugin(target: object) -> LocalPlugin:
             with explained(spec):
-                return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
+                return adopt_plugin(target, overrides, plugin=spec.name, adopt=self._adopt)
 
         key = (spec.name, spec.loader, variant_key(overrides))
-        return Making(key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle)
+        return PluginMaking(
+            key=key, plugin=spec.name, find=find_target, make=make_plugin, timeout=spec.timeout, idle=spec.idle
+        )
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -131,7 +133,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 def _entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group; all are read anew once a folder of the import path has changed."""
-    return _entry_points_of(tuple((folder, _changed(folder)) for folder in sys.path)).get(group, ())
+    return _entry_points_of(tuple((folder, _modification_time(folder)) for folder in sys.path)).get(group, ())
 
 
 @lru_cache(maxsize=1)
@@ -140,7 +142,7 @@ def _entry_points_of(_folders: tuple[tuple[str, int], ...]) -> Mapping[str, tupl
     return {group: tuple(entries.select(group=group)) for group in (GROUP, TOOLKITS, LOADOUTS)}
 
 
-def _changed(folder: str) -> int:
+def _modification_time(folder: str) -> int:
     """Return when an entry was added to or removed from a folder, in nanoseconds; 0 where there is none."""
     try:
         return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116
@@ -152,23 +154,23 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else ""
 
 
-def _packaged(spec: RegisteredSpec) -> object:
+def _import_packaged(spec: RegisteredSpec) -> object:
     note_import(spec)
     module, _, name = spec.loader.removeprefix(_PACKAGED).partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found
 
 
-def _loaded(spec: RegisteredSpec) -> object:
+def _load_entry_point(spec: RegisteredSpec) -> object:
     entry = _entries().get(spec.loader.removeprefix(_ENTRY_POINT))
     if entry is None:
-        raise _not_provided(spec)
+        raise _not_provided_error(spec)
     note_import(spec)
     return entry.load()
 
 
 @contextmanager
-def _explained(spec: RegisteredSpec) -> Generator[None]:
+def _explain_errors(spec: RegisteredSpec) -> Generator[None]:
     """Raise ``ToolUnavailableError`` for whatever a package raises when it is imported, or its class is constructed."""
     try:
         yield
@@ -184,7 +186,7 @@ def _explained(spec: RegisteredSpec) -> Generator[None]:
         ) from error
 
 
-def _not_provided(spec: RegisteredSpec) -> ToolUnavailableError:
+def _not_provided_error(spec: RegisteredSpec) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"plugin '{spec.name}' is known by name only: no installed package provides it.",
         hint=f"Install a package that registers '{spec.name}' in the entry-point group '{GROUP}', "

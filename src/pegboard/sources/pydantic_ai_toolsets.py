@@ -42,8 +42,8 @@ from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import CallResult, Confirmation, Frozen, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
-from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkResult
+from pegboard.sources.signatures import Parameters, as_result, failure, find_tool, is_abandoned, refused_override
 from pegboard.sources.stdout import plugin_output
 
 _LOG: Final = logging.getLogger("pegboard.sources")
@@ -78,12 +78,12 @@ class ToolsetPlugin:
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the toolset: the same one whatever run is under way."""
         return Manifest(
-            tools=tuple(self._described(tool.tool_def, plugin) for tool in self.tools.values()),
+            tools=tuple(self._describe_tool(tool.tool_def, plugin) for tool in self.tools.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
         )
 
-    def _described(self, tool: ToolDefinition, plugin: str) -> Tool:
+    def _describe_tool(self, tool: ToolDefinition, plugin: str) -> Tool:
         asks = _ASKS if self.asking is not None else None
         return Tool(
             plugin=plugin,
@@ -96,9 +96,9 @@ class ToolsetPlugin:
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:  # noqa: ARG002
         """Run a tool in the context of the run of pydantic-ai that calls it, else in an empty one."""
-        tool, toolset = called(self.tools, plugin, name), self.toolset
+        tool, toolset = find_tool(self.tools, plugin, name), self.toolset
         if self.of_run:
-            toolset, tools = await self._given()
+            toolset, tools = await self._toolset_of_run()
             if name not in tools:
                 raise ToolUnavailableError(f"'{name}' of plugin '{plugin}': {_NOT_GIVEN}")
             tool = tools[name]
@@ -107,15 +107,15 @@ class ToolsetPlugin:
         run = replace(run, tool_name=name, tool_call_approved=run.tool_call_approved or marked)
         try:
             with plugin_output():
-                given = await _validated(tool, arguments, run)
+                given = await _validate_arguments(tool, arguments, run)
                 async with AsyncExitStack() as stack:
                     await stack.enter_async_context(toolset)
                     returned = await toolset.call_tool(name, given, run, tool)
             if isinstance(returned, ToolReturn):
-                _note(f"{plugin}/{name}", BesideResult(update=[returned]))
+                _note_beside(f"{plugin}/{name}", FrameworkResult(update=[returned]))
             return _result(returned)
         except ModelRetry as error:
-            _note(f"{plugin}/{name}", BesideResult(raised=error))
+            _note_beside(f"{plugin}/{name}", FrameworkResult(raised=error))
             return failure(error)
         except CallDeferred:
             raise ToolUnavailableError(
@@ -128,7 +128,7 @@ class ToolsetPlugin:
                 "requires_approval=True, or name it under `approve:`."
             ) from None
         except BaseException as error:  # whatever the tool's code raises is its own failure
-            if given_up(error) or isinstance(error, asyncio.CancelledError):
+            if is_abandoned(error) or isinstance(error, asyncio.CancelledError):
                 raise
             return failure(error)
 
@@ -153,26 +153,26 @@ class ToolsetPlugin:
 
     def predicate(self, name: str) -> Callable[..., Awaitable[bool | str]] | None:
         """Return what asks the run under way whether it is given a tool."""
-        return partial(self._gives, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
+        return partial(self._has_tool, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
 
-    async def _gives(self, name: str, *_: object) -> bool | str:
+    async def _has_tool(self, name: str, *_: object) -> bool | str:
         if _run_under_way() is None:
             return _WITHOUT_RUN
         try:
-            return name in (await self._given())[1] or _NOT_GIVEN
+            return name in (await self._toolset_of_run())[1] or _NOT_GIVEN
         except ToolUnavailableError as error:
             return error.message
 
-    async def _given(self) -> tuple[AbstractToolset[Any], Tools]:
+    async def _toolset_of_run(self) -> tuple[AbstractToolset[Any], Tools]:
         """Return the toolset as the run under way has it, and the tools that it is given; asked once at a moment."""
         run, under_way = FRAMEWORK_RUN.get(), _run_under_way()
         if run is None or under_way is None:
             raise ToolUnavailableError(_WITHOUT_RUN)
         if self not in run.decided:
-            run.decided[self] = asyncio.ensure_future(self._asked(under_way))
+            run.decided[self] = asyncio.ensure_future(self._ask_toolset(under_way))
         return await asyncio.shield(run.decided[self])
 
-    async def _asked(self, run: RunContext[Any]) -> tuple[AbstractToolset[Any], Tools]:
+    async def _ask_toolset(self, run: RunContext[Any]) -> tuple[AbstractToolset[Any], Tools]:
         try:
             with plugin_output():
                 toolset = await (await self.toolset.for_run(run)).for_run_step(run)
@@ -198,7 +198,7 @@ def adopt(
     for name in overrides:
         raise refused_override(plugin, name, ())
     toolset = cast("AbstractToolset[Any]", target)
-    whole, of_run = _whole(toolset, plugin)
+    whole, of_run = _complete_toolset(toolset, plugin)
     try:
         tools = asyncio.run(whole.get_tools(_no_run()))
     except Exception as error:  # the toolset's own code may raise anything
@@ -207,13 +207,13 @@ def adopt(
             f"{type(error).__name__}: {error}"
         ) from error
     asks = any(isinstance(part, ApprovalRequiredToolset) for part in _parts(whole))
-    asking = whole.visit_and_replace(_NothingRuns) if asks else None
+    asking = whole.visit_and_replace(_InertToolset) if asks else None
     given = parameters or Parameters()
     return ToolsetPlugin(toolset=toolset, tools=Frozen(tools), of_run=of_run, asking=asking, parameters=given)
 
 
 @dataclass
-class _NothingRuns(WrapperToolset[Any]):
+class _InertToolset(WrapperToolset[Any]):
     """A toolset whose calls do nothing."""
 
     async def call_tool(
@@ -222,23 +222,25 @@ class _NothingRuns(WrapperToolset[Any]):
         """Return nothing."""
 
 
-def _whole(toolset: AbstractToolset[Any], plugin: str) -> tuple[AbstractToolset[Any], bool]:
+def _complete_toolset(toolset: AbstractToolset[Any], plugin: str) -> tuple[AbstractToolset[Any], bool]:
     """Return a toolset with all that it may have, and whether each run is asked what there is of it."""
     get_tools = type(toolset).get_tools
     match toolset:
         case WrapperToolset() if get_tools in _DECIDING:
-            inner, of_run = _whole(toolset.wrapped, plugin)
+            inner, of_run = _complete_toolset(toolset.wrapped, plugin)
             return inner, of_run or not isinstance(toolset, _FOR_EVERY_RUN)
         case WrapperToolset():
-            inner, of_run = _whole(toolset.wrapped, plugin)
-            return _with(toolset, wrapped=inner), of_run or get_tools not in _PASSING
+            inner, of_run = _complete_toolset(toolset.wrapped, plugin)
+            return _copy_with(toolset, wrapped=inner), of_run or get_tools not in _PASSING
         case CombinedToolset() if get_tools is CombinedToolset.get_tools:
-            parts = [_whole(part, plugin) for part in toolset.toolsets]
+            parts = [_complete_toolset(part, plugin) for part in toolset.toolsets]
             return replace(toolset, toolsets=[part for part, _ in parts]), any(of_run for _, of_run in parts)
         case FunctionToolset() if get_tools is FunctionToolset.get_tools:
             if not any(tool.prepare for tool in toolset.tools.values()):
                 return toolset, False
-            return _with(toolset, tools={name: _with(one, prepare=None) for name, one in toolset.tools.items()}), True
+            return _copy_with(
+                toolset, tools={name: _copy_with(one, prepare=None) for name, one in toolset.tools.items()}
+            ), True
         case DynamicToolset():
             raise ToolUnavailableError(
                 f"plugin '{plugin}' has a toolset that is made for each run, so that no tool of it is known before: "
@@ -253,7 +255,7 @@ def _is_server(toolset: AbstractToolset[Any]) -> bool:
     return type(toolset).get_tools.__module__ == "pydantic_ai.mcp"
 
 
-def _with(one: Any, **changes: Any) -> Any:
+def _copy_with(one: Any, **changes: Any) -> Any:
     """Return a copy with other attributes."""
     made = copy(one)
     for name, value in changes.items():
@@ -298,7 +300,7 @@ def run_around() -> Callable[[], RunContext[Any] | None]:
     return get_current_run_context
 
 
-async def _validated(tool: ToolsetTool[Any], arguments: JsonObject, run: RunContext[Any]) -> dict[str, Any]:
+async def _validate_arguments(tool: ToolsetTool[Any], arguments: JsonObject, run: RunContext[Any]) -> dict[str, Any]:
     """Return the arguments of a call as its tool takes them, by its schema and by its own check."""
     given: Any = tool.args_validator.validate_python(dict(arguments), context=run.validation_context)
     if tool.args_validator_func is not None:
@@ -308,7 +310,7 @@ async def _validated(tool: ToolsetTool[Any], arguments: JsonObject, run: RunCont
     return given
 
 
-def _note(tool: str, beside: BesideResult) -> None:
+def _note_beside(tool: str, beside: FrameworkResult) -> None:
     """Note what the run under way does with a call beside its result."""
     run = FRAMEWORK_RUN.get()
     if run is not None:

@@ -20,13 +20,13 @@ from pegboard.sources.signatures import (
     Adopt,
     HookedSource,
     LocalPlugin,
-    Making,
     ModulesBeside,
-    adopted,
+    PluginMaking,
+    adopt_plugin,
     constructs,
     distribution_of,
-    in_thread,
     nothing_adopted,
+    run_in_thread,
 )
 from pegboard.sources.stdout import plugin_output
 from pegboard.support.installed import install_hint
@@ -53,22 +53,28 @@ class PythonSource(HookedSource):
         await super().aclose()
         self._modules.close()
 
-    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+    def _making_of(self, spec: PluginSpec, overrides: JsonObject) -> PluginMaking:
         assert isinstance(spec, PythonSpec)
         module_name = spec.target.partition(":")[0]
 
-        def found() -> tuple[object, bool]:
-            with self._modules.visible(spec.folder, module_name), _explained(spec, module_name):
-                target = _imported(spec)
+        def find_target() -> tuple[object, bool]:
+            with self._modules.visible(spec.folder, module_name), _explain_errors(spec, module_name):
+                target = _import_target(spec)
                 return target, constructs(target, overrides)
 
-        def made(target: object) -> LocalPlugin:
-            with self._modules.at_hand(spec.folder, module_name), _explained(spec, module_name):
-                return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
+        def make_plugin(target: object) -> LocalPlugin:
+            with self._modules.at_hand(spec.folder, module_name), _explain_errors(spec, module_name):
+                return adopt_plugin(target, overrides, plugin=spec.name, adopt=self._adopt)
 
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return Making(
-            key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle, folder=spec.folder
+        return PluginMaking(
+            key=key,
+            plugin=spec.name,
+            find=find_target,
+            make=make_plugin,
+            timeout=spec.timeout,
+            idle=spec.idle,
+            folder=spec.folder,
         )
 
 
@@ -84,7 +90,7 @@ class Hooks:
         """Return what a function answers, plain or async; raises what it raises."""
         function = await self._function(hook)
         with plugin_output():
-            answer: Any = await in_thread(function, *given)
+            answer: Any = await run_in_thread(function, *given)
             return await answer if inspect.isawaitable(answer) else answer
 
     async def prepare(self, hook: str) -> None:
@@ -94,14 +100,14 @@ class Hooks:
     async def _function(self, hook: str) -> Callable[..., Any]:
         function = self._known.get(hook)
         if function is None:
-            function = self._known[hook] = await in_thread(self._found, hook)
+            function = self._known[hook] = await run_in_thread(self._find_hook, hook)
         return function
 
     def close(self) -> None:
         """Remove the modules that were imported for the hooks."""
         self._modules.close()
 
-    def _found(self, hook: str) -> Callable[..., Any]:
+    def _find_hook(self, hook: str) -> Callable[..., Any]:
         module_name, _, path = hook.partition(":")
         with self._modules.visible(self._folder, module_name), plugin_output():
             try:
@@ -113,7 +119,7 @@ class Hooks:
             return found
 
 
-def _imported(spec: PythonSpec) -> object:
+def _import_target(spec: PythonSpec) -> object:
     """Return what a specification names, its module imported."""
     module_name, _, path = spec.target.partition(":")
     note_import(spec)
@@ -121,14 +127,14 @@ def _imported(spec: PythonSpec) -> object:
 
 
 @contextmanager
-def _explained(spec: PythonSpec, module_name: str) -> Generator[None]:
+def _explain_errors(spec: PythonSpec, module_name: str) -> Generator[None]:
     """Raise ``ToolUnavailableError`` for whatever a module raises when it is imported, or its class is constructed."""
     try:
         yield
     except ToolUnavailableError:
         raise
     except ModuleNotFoundError as error:
-        raise _missing(spec, module_name, error) from error
+        raise _missing_module_error(spec, module_name, error) from error
     except SyntaxError as error:
         where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
         raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
@@ -149,7 +155,7 @@ def _attribute(module: ModuleType, path: str, spec: PythonSpec) -> object:
     return found
 
 
-def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> ToolUnavailableError:
+def _missing_module_error(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> ToolUnavailableError:
     if error.name is None or module_name == error.name or module_name.startswith(f"{error.name}."):
         return ToolUnavailableError(
             f"plugin '{spec.name}': there is no module '{error.name or module_name}', neither beside the "

@@ -35,7 +35,7 @@ _AGNO: Final = Path(__file__).with_name("agno_toolkits.txt")
 
 
 @cache
-def registered() -> Mapping[str, RegisteredSpec]:
+def registered_plugins() -> Mapping[str, RegisteredSpec]:
     """Return every plugin that is known by name; packages may take these names over.
 
     Toolkits of Agno have the loader ``agno:module:Class``, packaged plugins ``packaged:module`` or

@@ -12,7 +12,7 @@ IN_PLUGIN: contextvars.ContextVar[bool] = contextvars.ContextVar("pegboard_in_pl
 """Whether what this task or thread prints is printed by a plugin."""
 
 
-class _Router:
+class _OutputRouter:
     """A standard output that passes what plugins print on to standard error."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -33,7 +33,7 @@ def reserved_stdout() -> Generator[None]:
     For a process whose standard output carries results; a library leaves its host's streams alone.
     """
     before = sys.stdout
-    router: Any = _Router(before)
+    router: Any = _OutputRouter(before)
     sys.stdout = router
     try:
         yield

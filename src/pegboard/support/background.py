@@ -44,7 +44,7 @@ class BackgroundComputations(Generic[KeyT, Value]):
         """Return whether anything is being computed."""
         return bool(self._running)
 
-    async def within(
+    async def value_within(
         self, seconds: float | None, key: KeyT, compute: Callable[[], Coroutine[Any, Any, Value]]
     ) -> Value | None:
         """Return the value of a key, None where it is not ready in time.
@@ -57,7 +57,7 @@ class BackgroundComputations(Generic[KeyT, Value]):
         task = self._running.get(key)
         if task is None:
             task = self._running[key] = self._tasks.start(compute(), name=self._name)
-            task.add_done_callback(partial(self._end, key))
+            task.add_done_callback(partial(self._finish_computation, key))
         done, _ = await asyncio.wait({task}, timeout=seconds)
         return task.result() if done and not task.cancelled() else None
 
@@ -70,7 +70,7 @@ class BackgroundComputations(Generic[KeyT, Value]):
         """Cancel what is being computed, and wait until it has ended; who waits for it goes without."""
         await self._tasks.aclose()
 
-    def _end(self, key: KeyT, task: asyncio.Task[Value]) -> None:
+    def _finish_computation(self, key: KeyT, task: asyncio.Task[Value]) -> None:
         if self._running.get(key) is task:
             del self._running[key]
         if task.cancelled():

@@ -31,10 +31,10 @@ def install_line(*packages: str, extra: str = "") -> str:
     if (receipt := environment / "uv-receipt.toml").is_file():
         extras, others = _uv_tool(receipt)
         wanted = dict.fromkeys((*others, *packages))
-        return _line("uv tool install", *_each("--with", wanted), _own(*extras, extra))
+        return _line("uv tool install", *_repeat_option("--with", wanted), _own_requirement(*extras, extra))
     if in_cache(environment / "bin"):
-        return _line("uvx", "--from", _own(extra), *_each("--with", packages), "pegboard")
-    own = _own(extra) if extra else ""
+        return _line("uvx", "--from", _own_requirement(extra), *_repeat_option("--with", packages), "pegboard")
+    own = _own_requirement(extra) if extra else ""
     if (environment / "pipx_metadata.json").is_file():
         return _line("pipx runpip", environment.name, "install", own, *packages)
     pip = "pip install" if find_spec("pip") is not None else "uv pip install"
@@ -52,12 +52,12 @@ def _line(command: str, *words: str) -> str:
     return " ".join([command, *(shlex.quote(word) for word in words if word)])
 
 
-def _each(option: str, values: Sequence[str] | dict[str, None]) -> Iterator[str]:
+def _repeat_option(option: str, values: Sequence[str] | dict[str, None]) -> Iterator[str]:
     for value in values:
         yield from (option, value)
 
 
-def _own(*extras: str) -> str:
+def _own_requirement(*extras: str) -> str:
     """Return the requirement of the distribution that was asked for, from where it came."""
     name, came_from = _distribution()
     wanted = ",".join(dict.fromkeys(extra for extra in extras if extra))
@@ -152,4 +152,4 @@ def from_index() -> bool:
 
 def lasting_line() -> str:
     """Return the line that installs this Pegboard where it stays."""
-    return _line("uv tool install", _own())
+    return _line("uv tool install", _own_requirement())

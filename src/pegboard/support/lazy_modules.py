@@ -12,12 +12,12 @@ from typing import Any
 def lazy_modules(package: str, *names: str) -> Callable[[str], ModuleType]:
     """Return the ``__getattr__`` of a package that imports these modules of it when they are first used."""
 
-    def imported(name: str) -> ModuleType:
+    def import_module_named(name: str) -> ModuleType:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")
 
-    return imported
+    return import_module_named
 
 
 def lazy_names(package: str, names_of: Mapping[str, str]) -> Callable[[str], Any]:

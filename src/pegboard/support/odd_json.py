@@ -24,7 +24,7 @@ class TooDeepError(ValueError):
     """JSON that is nested more than ``DEEPEST`` levels deep."""
 
 
-def read(data: bytes | bytearray | str) -> Any:
+def parse_odd_json(data: bytes | bytearray | str) -> Any:
     r"""Return the value of JSON; half of a character, or bytes that are no UTF-8, become U+FFFD.
 
     Raises ``TooDeepError``, and ``ValueError`` for what is no JSON.
@@ -36,7 +36,7 @@ def read(data: bytes | bytearray | str) -> Any:
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPES.sub(lambda found: "\\ufffd" if _HALF.match(found.group()) else found.group(), text)
     try:
-        with _room():
+        with _deeper_recursion():
             value: Any = json.loads(text)
     except RecursionError:
         raise TooDeepError from None
@@ -48,7 +48,7 @@ def read(data: bytes | bytearray | str) -> Any:
 def write(value: Any) -> bytes:
     """Return a value as JSON of one line, with an escape for all that is not ASCII; raises ``ValueError``."""
     try:
-        with _room():
+        with _deeper_recursion():
             return json.dumps(value, separators=(",", ":"), default=str).encode()
     except RecursionError:
         raise TooDeepError from None
@@ -75,7 +75,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def _deeper_recursion() -> Iterator[None]:
     """Let the reader and writer of the standard library go as deep as is allowed."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _ROOM)

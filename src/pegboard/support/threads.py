@@ -24,23 +24,23 @@ class _Worker:
     def __init__(self) -> None:
         self.kept = False
         self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="pegboard-tool", daemon=True)
+        self._thread = threading.Thread(target=self._work_on_jobs, name="pegboard-tool", daemon=True)
         self._thread.start()
 
-    def do(self, job: Callable[[], Callable[[], None]]) -> None:
+    def run_job(self, job: Callable[[], Callable[[], None]]) -> None:
         """Run a job, then what it returned, when this worker is already free for the next."""
         self._jobs.put(job)
 
     def end(self) -> None:
         """End the thread of a worker that is free."""
-        self.leave()
+        self.end_thread()
         self._thread.join(_ENDING)
 
-    def leave(self) -> None:
+    def end_thread(self) -> None:
         """Let the thread end once its jobs are done."""
         self._jobs.put(None)
 
-    def _run(self) -> None:
+    def _work_on_jobs(self) -> None:
         _this_thread.worker = self
         while True:
             try:
@@ -110,7 +110,7 @@ def run_here(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T
     raise RuntimeError("It waits for more than what its functions return.")
 
 
-def _as_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+def _call_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
     _LOOP.set(None)  # what the function itself starts is not meant
     try:
         return function(*args, **kwargs)
@@ -118,25 +118,25 @@ def _as_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dic
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-async def settled(value: Awaitable[T]) -> T:
+async def settle_awaitable(value: Awaitable[T]) -> T:
     """Return what something comes to that a function returned to be awaited."""
     loop = _LOOP.get()
-    return await value if loop is None else asyncio.run_coroutine_threadsafe(_awaited(value), loop).result()
+    return await value if loop is None else asyncio.run_coroutine_threadsafe(_await_value(value), loop).result()
 
 
-async def _awaited(value: Awaitable[T]) -> T:
+async def _await_value(value: Awaitable[T]) -> T:
     return await value
 
 
-async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+async def run_in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     """Run a blocking function in a thread of its own, in the caller's context.
 
     The thread is a daemon, used again once it is free: a tool that hangs costs its thread, and keeps
     neither other calls nor the end of the process waiting.
     """
     if _LOOP.get() is not None:
-        return contextvars.copy_context().run(_as_in_thread, function, args, kwargs)
-    return await _done_by(_free_worker(), function, args, kwargs)
+        return contextvars.copy_context().run(_call_in_thread, function, args, kwargs)
+    return await _run_by_worker(_free_worker(), function, args, kwargs)
 
 
 class KeptThread:
@@ -147,11 +147,11 @@ class KeptThread:
 
     async def run(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run a blocking function in this thread, in the caller's context."""
-        return await _done_by(self._worker, function, args, {})
+        return await _run_by_worker(self._worker, function, args, {})
 
     def end(self) -> None:
         """End the thread once its jobs are done; it is not waited for."""
-        self._worker.leave()
+        self._worker.end_thread()
 
 
 def keep_this_thread() -> KeptThread | None:
@@ -166,13 +166,15 @@ def keep_this_thread() -> KeptThread | None:
     return KeptThread(worker)
 
 
-def in_waiting_loop(work: Coroutine[Any, Any, T]) -> T:
+def run_in_waiting_loop(work: Coroutine[Any, Any, T]) -> T:
     """Return what a coroutine comes to in the loop that waits for this thread, or in one of its own."""
     loop: asyncio.AbstractEventLoop | None = getattr(_this_thread, "loop", None)
     return asyncio.run(work) if loop is None else asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
-async def _done_by(worker: _Worker, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
+async def _run_by_worker(
+    worker: _Worker, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -193,7 +195,7 @@ async def _done_by(worker: _Worker, function: Callable[..., T], args: tuple[Any,
 
         return report
 
-    worker.do(work)
+    worker.run_job(work)
     return await future
 
 

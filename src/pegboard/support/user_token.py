@@ -68,7 +68,7 @@ class UserToken:
         self._free_as: _Version | None = None
         self._found = ""  # the number of the process that was found last
 
-    def demanded(self, *, by_itself: bool = False) -> bool:
+    def needs_token(self, *, by_itself: bool = False) -> bool:
         """Return whether requests need the token.
 
         Args:
@@ -86,7 +86,7 @@ class UserToken:
             return False
         version = _version(status)
         if version != self._read_as:
-            self._read_as, self._value = version, _read(self._path)
+            self._read_as, self._value = version, _read_token(self._path)
         scheme, _, given = (authorization or "").partition(" ")
         same = hmac.compare_digest(given.strip().encode(errors="surrogatepass"), self._value.encode())
         if same and bool(self._value) and scheme.lower() == "bearer":
@@ -101,9 +101,9 @@ class UserToken:
         version = _version(status)
         if version == self._free_as:
             return True
-        if self._found and _reaches(self._found, self.port):
+        if self._found and _can_reach(self._found, self.port):
             return False
-        self._found = next(_reaching(self.port), "")
+        self._found = next(_processes_reaching(self.port), "")
         if not self._found and time.time_ns() - status.st_ctime_ns > _TICK:  # else a later touch may look the same
             self._free_as = version
         return not self._found
@@ -117,7 +117,7 @@ def _version(status: os.stat_result) -> _Version:
     return status.st_ino, status.st_ctime_ns
 
 
-def _reaching(port: int) -> Iterator[str]:
+def _processes_reaching(port: int) -> Iterator[str]:
     """Yield the processes that are confined and could connect to a port; one that stands for all where none is seen."""
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
@@ -127,10 +127,10 @@ def _reaching(port: int) -> Iterator[str]:
         return
     if "hidepid=" in mounts:
         yield "0"
-    yield from (name for name in names if _reaches(name, port))
+    yield from (name for name in names if _can_reach(name, port))
 
 
-def _reaches(process: str, port: int) -> bool:
+def _can_reach(process: str, port: int) -> bool:
     """Return whether a process is confined and could connect to a port, by the limit that its launcher has set."""
     if process == "0":
         return True
@@ -142,7 +142,7 @@ def _reaches(process: str, port: int) -> bool:
     return found is not None and int(found[1]) + port <= HIGHEST_PORT
 
 
-def _read(path: str) -> str:
+def _read_token(path: str) -> str:
     """Return the token of a file, nothing where the file is not this user's alone or cannot be read."""
     try:
         with open(path, "rb") as stream:  # noqa: PTH123

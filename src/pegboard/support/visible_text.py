@@ -34,7 +34,7 @@ def visible(text: str) -> str:
     """
     if text.isprintable() and _UNSEEN.isdisjoint(text):
         return text
-    return "".join(map(_visible, text, " " + text))
+    return "".join(map(_visible_character, text, " " + text))
 
 
 def without_long_runs(text: str) -> str:
@@ -68,7 +68,7 @@ def _takes_selector(before: str) -> bool:
     return before not in _SELECTORS and (kind[0] in "SP" or kind in {"Nd", "Lo"})
 
 
-def _visible(character: str, before: str) -> str:
+def _visible_character(character: str, before: str) -> str:
     if is_hidden(character, before):
         return f"<U+{ord(character):04X}>"
     return character if character.isprintable() or character in _KEPT else " "

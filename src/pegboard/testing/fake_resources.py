@@ -84,7 +84,7 @@ class FakeResources:
         owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Sequence[JsonObject] | None:
         """Return a list as :meth:`offers` does: in memory it is always fresh."""
-        return self._listed(spec.name, kind)
+        return self._list_items(spec.name, kind)
 
     async def offers(
         self,
@@ -94,9 +94,9 @@ class FakeResources:
         owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire."""
-        return self._listed(spec.name, kind)
+        return self._list_items(spec.name, kind)
 
-    def _listed(self, server: str, kind: ListKind) -> Sequence[JsonObject]:
+    def _list_items(self, server: str, kind: ListKind) -> Sequence[JsonObject]:
         match kind:
             case "resources":
                 return [{"uri": uri, "name": uri} for uri in self._texts.get(server, {})]

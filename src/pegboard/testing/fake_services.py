@@ -46,7 +46,7 @@ class FakeRanker:
         """Record the queries and the context, and return the named tools and groups with falling scores."""
         self.queries.append(tuple(queries))
         self.contexts.append(context)
-        found = self._found(among)
+        found = self._find_named(among)
         hidden = () if without is None else (*without.tools, *without.groups)
         hits = [Ranked(found=each, score=score) for each, score in found if each not in hidden][:limit]
         known = self._evidence or Evidence(fits=1.0 if found else 0.0)
@@ -60,12 +60,12 @@ class FakeRanker:
         found: Sequence[Tool | Group],
     ) -> tuple[tuple[ScorePart, ...], ...]:
         """Return each score as one part, that of its meaning; none of what is not named."""
-        scores = self._found(among)
+        scores = self._find_named(among)
         return tuple(
             tuple(ScorePart(kind="meaning", value=score) for known, score in scores if known == each) for each in found
         )
 
-    def _found(self, among: Searchable) -> list[tuple[Tool | Group, float]]:
+    def _find_named(self, among: Searchable) -> list[tuple[Tool | Group, float]]:
         found: list[Tool | Group] = []
         for name in self._names:
             found += [tool for tool in among.tools if name in (tool.id, tool.wire, tool.name)]

@@ -23,7 +23,15 @@ from pegboard.ports import (
     TakeList,
 )
 from pegboard.ports.schedules import DueSchedule
-from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
+from pegboard.sources.signatures import (
+    BuiltPlugin,
+    as_result,
+    build_plugin,
+    constructs,
+    end_free_threads,
+    failure,
+    run_tool,
+)
 from pegboard.testing.fake_logins import FakeLogins
 from pegboard.testing.fake_resources import FakeResources
 
@@ -103,7 +111,7 @@ class FakeSource:
         self.logins = logins or FakeLogins()
         self._plugins = dict(plugins)
         self._faults: dict[str, ToolUnavailableError] = {}
-        self._built: dict[tuple[str, str, str], Built] = {}
+        self._built: dict[tuple[str, str, str], BuiltPlugin] = {}
         self._used: dict[tuple[str, str], int] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self._lines: dict[str, list[PrintedLine]] = {}
@@ -222,7 +230,7 @@ class FakeSource:
         """
         if spec.name in self._faults:
             raise self._faults[spec.name]
-        made, canned = self._defined(spec.name, overrides)
+        made, canned = self._functions_of(spec.name, overrides)
         manifest = made.manifest(spec.name)
         given = tuple(tool.tool(spec.name, name) for name, tool in canned.items())
         return replace(manifest, tools=manifest.tools + given, offers=self.resources.capabilities(spec.name))
@@ -243,18 +251,18 @@ class FakeSource:
         if spec.name in self._faults:
             raise self._faults[spec.name]
         self.logins.require(spec.name, context.owner)
-        made, canned = self._defined(spec.name, overrides, context.scope)
+        made, canned = self._functions_of(spec.name, overrides, context.scope)
         if tool.name in canned:
-            return self._next(spec.name, tool.name, canned[tool.name])
+            return self._next_result(spec.name, tool.name, canned[tool.name])
         if tool.name not in made.tools:
             raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
-        return await run(made.tools[tool.name], arguments, principal=context.principal)
+        return await run_tool(made.tools[tool.name], arguments, principal=context.principal)
 
     async def ask_hooks(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
         """Return what guard and approval hook of a function say to a call; given results have none."""
-        made, canned = self._defined(spec.name, overrides, context.scope)
+        made, canned = self._functions_of(spec.name, overrides, context.scope)
         if tool.name in canned:
             return HookAnswer()
         return await made.ask_hooks(spec.name, tool.name, arguments, context)
@@ -267,7 +275,7 @@ class FakeSource:
         Raises:
             ToolUnavailableError: There is no such predicate.
         """
-        predicate = self._defined(spec.name, overrides, scope)[0].predicate(condition)
+        predicate = self._functions_of(spec.name, overrides, scope)[0].predicate(condition)
         if predicate is None:
             raise ToolUnavailableError(f"plugin '{spec.name}' has no condition '{condition}'.")
         answer = predicate(*given)
@@ -311,19 +319,23 @@ class FakeSource:
         self._built.clear()
         end_free_threads()
 
-    def _defined(self, plugin: str, overrides: JsonObject, scope: str = "") -> tuple[Built, Mapping[str, Canned]]:
+    def _functions_of(
+        self, plugin: str, overrides: JsonObject, scope: str = ""
+    ) -> tuple[BuiltPlugin, Mapping[str, Canned]]:
         """Return the functions of a plugin, for a scope where they are constructed, and what results are given."""
         target = self._plugins[plugin]
         entries = _entries(target)
-        canned = {name: _canned(value) for name, value in entries.items() if not _is_function(value)}
+        canned = {name: _as_canned(value) for name, value in entries.items() if not _is_function(value)}
         key = (plugin, variant_key(overrides), scope if constructs(target, overrides) else "")
         if key not in self._built:
             functions = {name: value for name, value in entries.items() if _is_function(value)}
             only_canned = bool(entries) and not functions
-            self._built[key] = Built() if only_canned else built(functions or target, overrides, plugin=plugin)
+            self._built[key] = (
+                BuiltPlugin() if only_canned else build_plugin(functions or target, overrides, plugin=plugin)
+            )
         return self._built[key], canned
 
-    def _next(self, plugin: str, tool: str, canned: Canned) -> CallResult:
+    def _next_result(self, plugin: str, tool: str, canned: Canned) -> CallResult:
         number = self._used[plugin, tool] = self._used.get((plugin, tool), 0) + 1
         result = canned.results[min(number, len(canned.results)) - 1]
         match result:
@@ -339,7 +351,7 @@ def _entries(target: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", target) if isinstance(target, Mapping) else EMPTY
 
 
-def _canned(value: object) -> Canned:
+def _as_canned(value: object) -> Canned:
     return value if isinstance(value, Canned) else Canned(results=(value,))
 
 

@@ -93,7 +93,7 @@ class ScriptedClient:
 
         arguments = ["-m", "pegboard", "serve", "--stdio", "--config", str(config), *options]
         target = StdioServerParameters(command=sys.executable, args=arguments)
-        async with cls._connected(target, era, answers) as client:
+        async with cls._connect(target, era, answers) as client:
             yield client
 
     @classmethod
@@ -129,7 +129,7 @@ class ScriptedClient:
 
         async with (
             serving(board, port=0, agent=agent, session=session, clock=clock) as url,
-            cls._connected(url, era, answers) as client,
+            cls._connect(url, era, answers) as client,
         ):
             yield client
 
@@ -156,13 +156,13 @@ class ScriptedClient:
         headers = {"Authorization": f"Bearer {token}"} if token else None
         async with (
             httpx2.AsyncClient(headers=headers) as http,
-            cls._connected(streamable_http_client(url, http_client=http), era, answers) as client,
+            cls._connect(streamable_http_client(url, http_client=http), era, answers) as client,
         ):
             yield client
 
     @classmethod
     @asynccontextmanager
-    async def _connected(cls, target: Any, era: str, answers: Answers | None) -> AsyncGenerator[ScriptedClient]:
+    async def _connect(cls, target: Any, era: str, answers: Answers | None) -> AsyncGenerator[ScriptedClient]:
         from mcp import Client
 
         received: list[JsonObject] = []
@@ -209,15 +209,15 @@ class ScriptedClient:
         from mcp import MCPError
 
         try:
-            return await self._answer(step)
+            return await self._answer_step(step)
         except MCPError as error:
             return {"error": _wire(error.error)}
 
-    async def _answer(self, step: ScriptStep) -> JsonObject:
+    async def _answer_step(self, step: ScriptStep) -> JsonObject:
         client = self._client
         match step:
             case Initialize():
-                return await self._opening()
+                return await self._opening_answer()
             case ListTools():
                 return _wire(await client.list_tools(cache_mode="refresh"))
             case CallTool():
@@ -234,11 +234,11 @@ class ScriptedClient:
             case Subscribe():
                 return await self._subscribe(step)
             case Received():
-                return await self._notified(step)
+                return await self._wait_for_notification(step)
             case _:
                 assert_never(step)
 
-    async def _opening(self) -> JsonObject:
+    async def _opening_answer(self) -> JsonObject:
         client = self._client
         if client.protocol_version == MODERN:
             import mcp_types as types
@@ -279,7 +279,7 @@ class ScriptedClient:
         await asyncio.gather(*self._subscriptions, return_exceptions=True)
         await self._stack.aclose()
 
-    async def _notified(self, step: Received) -> JsonObject:
+    async def _wait_for_notification(self, step: Received) -> JsonObject:
         waited = self._waited.get(step.method, 0)
         deadline = time.monotonic() + step.within
         while True:
@@ -306,7 +306,7 @@ def _callbacks(answers: Answers, asked: list[JsonObject]) -> dict[str, Any]:
         asked.append({"method": "elicitation/create", "params": _wire(params)})
         return types.ElicitResult(action="accept", content=dict(answers.elicitation or {}))
 
-    async def sample(_context: Any, params: Any) -> Any:
+    async def sample_message(_context: Any, params: Any) -> Any:
         asked.append({"method": "sampling/createMessage", "params": _wire(params)})
         text = types.TextContent(text=answers.sampling or "")
         return types.CreateMessageResult(role="assistant", content=text, model="scripted", stop_reason="endTurn")
@@ -317,7 +317,7 @@ def _callbacks(answers: Answers, asked: list[JsonObject]) -> dict[str, Any]:
 
     able = {
         "elicitation_callback": elicit if answers.elicitation is not None else None,
-        "sampling_callback": sample if answers.sampling is not None else None,
+        "sampling_callback": sample_message if answers.sampling is not None else None,
         "list_roots_callback": roots if answers.roots is not None else None,
     }
     return {name: callback for name, callback in able.items() if callback is not None}

@@ -40,17 +40,17 @@ def run_in_daemon(arguments: Sequence[str], token: str, agrees: Callable[[list[s
     request = _request(arguments)
     if token:
         request["token"] = token
-    code = _run(arguments, request)
+    code = _run_in_daemon(arguments, request)
     if not isinstance(code, list):
         return code
     refused = agrees(code)
     if refused:
         return refused
-    code = _run(arguments, {**request, "agreed": True})
+    code = _run_in_daemon(arguments, {**request, "agreed": True})
     return UNAVAILABLE if isinstance(code, list) else code
 
 
-def _run(arguments: Sequence[str], request: Message) -> int | list[str] | None:
+def _run_in_daemon(arguments: Sequence[str], request: Message) -> int | list[str] | None:
     """Return the exit code, what a person has to agree to first, or None where this process is to run the command."""
     try:
         connection = connect("command", request)
@@ -59,7 +59,7 @@ def _run(arguments: Sequence[str], request: Message) -> int | list[str] | None:
             print(f"pegboard: this command runs without the daemon: {error}.", file=sys.stderr)  # noqa: T201
         return None
     try:
-        code = _relayed(connection)
+        code = _relay_output(connection)
     except (OSError, WireError, KeyError) as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -120,7 +120,7 @@ def _config(arguments: Sequence[str]) -> str | None:
     return found
 
 
-def _relayed(connection: DaemonConnection) -> int | list[str] | None:
+def _relay_output(connection: DaemonConnection) -> int | list[str] | None:
     """Print what the daemon sends as it comes, and return the exit code, or what a person has to agree to.
 
     None where the daemon ends before that.
@@ -133,7 +133,7 @@ def _relayed(connection: DaemonConnection) -> int | list[str] | None:
         if "ask" in message:
             return [str(each) for each in message["ask"]]
         if "save" in message:
-            failed = not _saved(message) or failed
+            failed = not _save_file(message) or failed
             continue
         stream = sys.stdout if "out" in message else sys.stderr
         stream.write(message["out"] if "out" in message else message["err"])
@@ -141,7 +141,7 @@ def _relayed(connection: DaemonConnection) -> int | list[str] | None:
     return None
 
 
-def _saved(message: Message) -> bool:
+def _save_file(message: Message) -> bool:
     """Write a file with the rights of this process, not with those of the daemon; return whether it is written."""
     try:
         write_private(message["save"], a2b_base64(message["data"]))

@@ -76,10 +76,10 @@ def connect(kind: str, request: Message | None = None, *, starts: bool = True) -
     for _ in range(_TRIES):
         try:
             address = address_of(own)
-            return _asked(address, message, starts=starts)
+            return _ask_daemon(address, message, starts=starts)
         except NoFolderError as error:
             raise NoDaemonError(f"there is no folder for its socket: {error}") from error
-        except _EndedError:
+        except _DaemonEndedError:
             continue
         except NoDaemonError as error:
             if error.code == ENDING:
@@ -113,11 +113,11 @@ def ask_all(kind: str) -> tuple[list[Message], list[str]]:
     problems: list[str] = []
     for address in places:
         try:
-            connection = _asked(address, hello, starts=False, limit=OPERATOR_LIMIT)
+            connection = _ask_daemon(address, hello, starts=False, limit=OPERATOR_LIMIT)
             with connection.socket:
                 connection.socket.settimeout(OPERATOR_LIMIT)
                 answers.append(message_of(connection.lines.read()))
-        except _EndedError:
+        except _DaemonEndedError:
             continue
         except NoDaemonError as error:
             if error.code not in (NOT_RUNNING, ENDING):
@@ -127,7 +127,7 @@ def ask_all(kind: str) -> tuple[list[Message], list[str]]:
     return answers, problems
 
 
-class _EndedError(Exception):
+class _DaemonEndedError(Exception):
     """The daemon ended before it answered."""
 
 
@@ -138,20 +138,22 @@ def _folder() -> str:
         raise NoDaemonError(f"the current folder cannot be told: {error.strerror}") from error
 
 
-def _asked(address: DaemonAddress, message: Message, *, starts: bool, limit: float = ANSWER_LIMIT) -> DaemonConnection:
+def _ask_daemon(
+    address: DaemonAddress, message: Message, *, starts: bool, limit: float = ANSWER_LIMIT
+) -> DaemonConnection:
     connection = _open(address)
     if connection is None:
         if not starts:
             raise NoDaemonError("none runs", NOT_RUNNING)
-        connection = _started(address)
+        connection = _start_daemon(address)
     try:
-        return _answered(connection, address, message, limit)
+        return _say_hello(connection, address, message, limit)
     except BaseException:
         connection.close()
         raise
 
 
-def _answered(connection: socket.socket, address: DaemonAddress, message: Message, limit: float) -> DaemonConnection:
+def _say_hello(connection: socket.socket, address: DaemonAddress, message: Message, limit: float) -> DaemonConnection:
     """Say hello, and return the connection once it is answered by who has the secret."""
     shown, expected = _secret(address)
     lines = LineReader(connection)
@@ -162,9 +164,9 @@ def _answered(connection: socket.socket, address: DaemonAddress, message: Messag
     except TimeoutError:
         raise NoDaemonError(f"it does not answer within {limit:.0f} s") from None
     except (BrokenPipeError, ConnectionResetError):
-        raise _EndedError from None
+        raise _DaemonEndedError from None
     if not line:
-        raise _EndedError
+        raise _DaemonEndedError
     answer = message_of(line)
     if answer.get("secret") != expected:
         raise NoDaemonError("what listens there does not know the secret of this user's daemon")
@@ -180,7 +182,7 @@ def _secret(address: DaemonAddress) -> tuple[str, str]:
         with open(address.secret, "rb") as file:  # noqa: PTH123 - pathlib takes long
             shown, expected, *_ = [*file.read().decode(errors="replace").split(), "", ""]
     except FileNotFoundError:
-        raise _EndedError from None
+        raise _DaemonEndedError from None
     if not shown or not expected:
         raise NoDaemonError("its secret is damaged")
     return shown, expected
@@ -232,7 +234,7 @@ def peer_pid(connection: socket.socket) -> int | None:
     return None
 
 
-def _started(address: DaemonAddress) -> socket.socket:
+def _start_daemon(address: DaemonAddress) -> socket.socket:
     """Start the daemon, unless another client does so now; return a connection once it listens."""
     import fcntl
 
@@ -246,7 +248,7 @@ def _started(address: DaemonAddress) -> socket.socket:
     finally:
         os.close(number)
     if found is None:
-        raise _EndedError
+        raise _DaemonEndedError
     return found
 
 
@@ -268,7 +270,7 @@ def _start(address: DaemonAddress) -> None:
                 stdout=log,
                 stderr=log,
                 pass_fds=(told,),
-                cwd=None if address.own else _home(),
+                cwd=None if address.own else _home_folder(),
                 env=env,
                 start_new_session=True,
             )
@@ -286,6 +288,6 @@ def _start(address: DaemonAddress) -> None:
         os.close(ready)
 
 
-def _home() -> str:
+def _home_folder() -> str:
     home = os.path.expanduser("~")  # noqa: PTH111
     return home if os.path.isdir(home) else "/"  # noqa: PTH112

@@ -52,7 +52,7 @@ _ENDED: Final = -32000
 """The code of the error of a call whose gateway ended."""
 
 
-class _Pending:
+class _PendingRequest:
     """A request that is not answered yet."""
 
     __slots__ = ("again", "line", "method", "number", "unsent")
@@ -72,12 +72,12 @@ def serve(request: Message) -> int | None:
         connection = connect("stdio", request)
     except NoDaemonError as error:
         if error.code != ALONE:  # else the process that serves it alone says why
-            _note(f"pegboard: this client is served without the daemon: {error}.")
+            _write_note(f"pegboard: this client is served without the daemon: {error}.")
         return None
     return _Proxy(request, connection).run()
 
 
-def _note(text: str) -> None:
+def _write_note(text: str) -> None:
     with suppress(OSError):
         os.write(2, f"{text}\n".encode(errors="backslashreplace"))
 
@@ -92,7 +92,7 @@ class _Proxy:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._connection: DaemonConnection | None = connection
-        self._pending: dict[Any, _Pending] = {}
+        self._pending: dict[Any, _PendingRequest] = {}
         self._passed: deque[tuple[_Note, bytes]] = deque()  # whole lines that are not read yet, in order
         self._said: dict[str, bytes] = {}  # by what it is about, in order
         self._dropped: set[Any] = set()  # requests that were said again: the client has their answers
@@ -108,15 +108,15 @@ class _Proxy:
             signal.signal(number, lambda *_: os._exit(0))
         threading.Thread(target=self._read_client, name="pegboard-stdin", daemon=True).start()
         try:
-            while (connection := self._current()) is not None:
+            while (connection := self._current_connection()) is not None:
                 self._read_daemon(connection)
-                if not self._go_on(connection):
+                if not self._outlive_daemon(connection):
                     break
         except OSError:  # the client reads no more
             pass
         return 0
 
-    def _current(self) -> DaemonConnection | None:
+    def _current_connection(self) -> DaemonConnection | None:
         """Return the connection, once there is one; None where the client has ended."""
         with self._changed:
             while self._connection is None and not self._input_ended:
@@ -167,9 +167,9 @@ class _Proxy:
                 self._note_passed()
                 self._move_if_idle()
                 lines = [line for line in whole.split(b"\n") if line]
-                self._pass_on([line for line in lines if not self._holds(line) and self._take(line)])
+                self._send_lines([line for line in lines if not self._hold_back(line) and self._take_line(line)])
                 return
-            self._passed.append((self._take, whole))  # before its answer can come
+            self._passed.append((self._take_line, whole))  # before its answer can come
             done = _send_all(connection, whole)
             if done < len(whole):
                 self._note_passed()
@@ -181,7 +181,7 @@ class _Proxy:
         """Return whether a line may be one that is not sent, or not yet, or elsewhere."""
         return self._moves or self._held is not None or bool(self._stale) or connection.answer.get("root") is True
 
-    def _pass_on(self, lines: list[bytes]) -> None:
+    def _send_lines(self, lines: list[bytes]) -> None:
         if not lines:
             return
         if self._connection is None:
@@ -197,9 +197,9 @@ class _Proxy:
         for one in self._pending.values():
             one.unsent = one.unsent or one.line in unsent
 
-    def _take(self, line: bytes) -> bool:
+    def _take_line(self, line: bytes) -> bool:
         """Note what a line of the client is; return whether it is to be sent."""
-        number, method, params = _read(line)
+        number, method, params = _read_message(line)
         if method is None:
             if number is not None and number in self._stale:
                 self._stale.discard(number)
@@ -207,13 +207,13 @@ class _Proxy:
             self._asked.discard(number)
             return True
         if number is not None:
-            self._pending[number] = _Pending(number, method, line)
+            self._pending[number] = _PendingRequest(number, method, line)
         elif method == "notifications/cancelled":
             self._pending.pop((params or {}).get("requestId"), None)
-        self._remember(method, params, line)
+        self._remember_message(method, params, line)
         return True
 
-    def _remember(self, method: str, params: Message | None, line: bytes) -> None:
+    def _remember_message(self, method: str, params: Message | None, line: bytes) -> None:
         match method:
             case "initialize" | "notifications/initialized" | "logging/setLevel":
                 self._said[method] = line
@@ -226,11 +226,11 @@ class _Proxy:
 
     # -- where the client works --------------------------------------------------------------------
 
-    def _holds(self, line: bytes) -> bool:
+    def _hold_back(self, line: bytes) -> bool:
         """Keep a line back as long as it is not known where the client works; return whether it is."""
         if self._held is None and not self._has_roots():
             return False
-        number, method, _ = _read(line)
+        number, method, _ = _read_message(line)
         if number == _ROOTS and method is None:
             self._take_root(line)
             return True
@@ -275,7 +275,7 @@ class _Proxy:
     def _release(self) -> None:
         held, self._held = self._held or [], None
         self._move_if_idle()
-        self._pass_on([line for line in held if self._take(line)])
+        self._send_lines([line for line in held if self._take_line(line)])
 
     def _move_if_idle(self) -> None:
         """Connect again where the board is another one now, once nothing is under way."""
@@ -324,7 +324,7 @@ class _Proxy:
         if line.startswith(NOTE):
             message = json.loads(line[len(NOTE) :])
             if "note" in message:
-                _note(str(message["note"]))
+                _write_note(str(message["note"]))
                 return False
             with self._lock:
                 self._note_passed()
@@ -336,7 +336,7 @@ class _Proxy:
                     self._move_if_idle()
             return False
         if self._dropped:
-            number, method, _ = _read(line)
+            number, method, _ = _read_message(line)
             if method is None and number in self._dropped:
                 self._dropped.discard(number)
                 return False
@@ -362,7 +362,7 @@ class _Proxy:
         if (found := _ANSWER.match(line)) is not None:
             self._pending.pop(json.loads(found[1]), None)
             return
-        number, method, params = _read(line)
+        number, method, params = _read_message(line)
         if method is None:
             self._pending.pop(number, None)
         elif number is not None:
@@ -372,7 +372,7 @@ class _Proxy:
 
     # -- the next daemon ---------------------------------------------------------------------------
 
-    def _go_on(self, ended: DaemonConnection) -> bool:
+    def _outlive_daemon(self, ended: DaemonConnection) -> bool:
         """Take leave of a daemon that has ended; return whether the client is still there."""
         with self._changed:
             ended.socket.close()
@@ -401,7 +401,7 @@ class _Proxy:
         try:
             connection = connect("stdio", self._request)
         except NoDaemonError as error:
-            _note(f"pegboard: the daemon cannot be used: {error}.")
+            _write_note(f"pegboard: the daemon cannot be used: {error}.")
             for one in list(self._pending.values()):
                 self._fail(one, f"the gateway has ended, and its daemon cannot be used: {error}; it did not run")
             return
@@ -410,7 +410,7 @@ class _Proxy:
         again = [one for one in again if not one.unsent]
         first = {one.line for one in self._pending.values()} | set(new)
         said = [line for line in self._said.values() if line not in first]
-        self._dropped = {number for number, _, _ in map(_read, said) if number is not None}
+        self._dropped = {number for number, _, _ in map(_read_message, said) if number is not None}
         whole = _joined([*said, *(one.line for one in again), *new])
         unsent = _unsent(whole, _send_all(connection, whole))
         for one in again:
@@ -423,7 +423,7 @@ class _Proxy:
                 _write(_line({"method": f"notifications/{kind}/list_changed"}))
         self._changed.notify_all()
 
-    def _fail(self, one: _Pending, why: str) -> None:
+    def _fail(self, one: _PendingRequest, why: str) -> None:
         self._pending.pop(one.number, None)
         _write(_line({"id": one.number, "error": {"code": _ENDED, "message": f"Pegboard: {why}."}}))
 
@@ -442,7 +442,7 @@ def _one_root(line: bytes) -> str | None:
     return os.path.normpath(folder) if usable and os.path.isdir(folder) else None  # noqa: PTH112
 
 
-def _may_repeat(one: _Pending) -> bool:
+def _may_repeat(one: _PendingRequest) -> bool:
     return one.method in REPEATABLE and not one.again
 
 
@@ -465,7 +465,7 @@ def _unsent(whole: bytes, done: int) -> frozenset[bytes]:
     return frozenset(whole[whole.rfind(b"\n", 0, done) + 1 :].split(b"\n")[:-1]) if done < len(whole) else frozenset()
 
 
-def _read(line: bytes) -> tuple[Any, str | None, Message | None]:
+def _read_message(line: bytes) -> tuple[Any, str | None, Message | None]:
     """Return the id and the method of a message, and its parameters where it is short; None for what it has not."""
     if len(line) > _READ_WHOLE:
         if (answer := _ANSWER.match(line)) is not None:

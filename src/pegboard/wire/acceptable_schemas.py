@@ -57,7 +57,7 @@ def provider_of(form: str, model: str) -> SchemaProvider:
     return cast("SchemaProvider", form) if form in ("responses", "chat") else "any"
 
 
-def as_taken(tool: Tool, provider: SchemaProvider) -> tuple[Tool, tuple[str, ...]]:
+def tool_for_provider(tool: Tool, provider: SchemaProvider) -> tuple[Tool, tuple[str, ...]]:
     """Return a tool as a provider takes it, the same one where nothing has to change, and what was changed.
 
     >>> point = {"type": "object", "properties": {"at": {"type": "array", "prefixItems": [{"type": "number"}]}}}
@@ -65,12 +65,12 @@ def as_taken(tool: Tool, provider: SchemaProvider) -> tuple[Tool, tuple[str, ...
     >>> taken.input_schema["properties"]["at"]["items"], changes
     ({'type': 'number'}, ("an array has 'items' for all of its places",))
     """
-    found = _repaired(tool.input_schema, provider) if isinstance(tool.input_schema, Frozen) else None
-    found = found or _repair(tool.input_schema, provider)
+    found = _find_acceptable(tool.input_schema, provider) if isinstance(tool.input_schema, Frozen) else None
+    found = found or _repair_schema(tool.input_schema, provider)
     description = f"{tool.description}\n{found.beside}".strip() if found.beside else tool.description
     changes, longest = found.changes, LONGEST_DESCRIPTION.get(provider)
     if longest is not None and len(description) > longest:
-        description = _shortened(description, longest)
+        description = _shorten_text(description, longest)
         changes = (*changes, f"its description is cut to {longest:,} characters")
     if found.schema is tool.input_schema and description is tool.description:
         return tool, ()
@@ -89,12 +89,12 @@ def original_arguments(tool: Tool, arguments: JsonObject) -> JsonObject:
 
 
 @lru_cache(maxsize=4096)
-def _repaired(schema: Frozen, provider: SchemaProvider) -> AcceptableSchema:
+def _find_acceptable(schema: Frozen, provider: SchemaProvider) -> AcceptableSchema:
     """Return what is found of a schema: its value is never edited, so that this is asked once."""
-    return _repair(schema, provider)
+    return _repair_schema(schema, provider)
 
 
-def _repair(schema: JsonObject, provider: SchemaProvider) -> AcceptableSchema:
+def _repair_schema(schema: JsonObject, provider: SchemaProvider) -> AcceptableSchema:
     try:
         changes: list[str] = []
         beside, taken = as_one_object(schema, changes)
@@ -173,11 +173,11 @@ def _names_in(schema: Any) -> list[str]:
     """Return the names of all arguments of a schema, those within others too."""
     found: list[str] = []
 
-    def seen(part: Any) -> Any:
+    def collect_names(part: Any) -> Any:
         found.extend(_names_in(part))
         return part
 
-    parts_of_schema(schema, seen)
+    parts_of_schema(schema, collect_names)
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     return [*found, *map(str, cast("Mapping[str, Any]", properties))] if isinstance(properties, Mapping) else found
 
@@ -199,7 +199,7 @@ def _with_names(value: Any, names: Mapping[str, str]) -> Any:
     return value
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten_text(text: str, longest: int) -> str:
     """Return the beginning of a text that is too long: to the end of a sentence, where one ends in its second half."""
     room = text[: longest - 2]
     ends = [found.end() for found in _SENTENCE_ENDS.finditer(room)]

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.model.written_arguments import parsed_arguments
-from pegboard.wire.notes import is_note, note_marks, tagged
+from pegboard.wire.notes import is_note, note_marks, tag_note
 from pegboard.wire.provider_forms import (
     UNFINISHED,
     HistoryChange,
@@ -45,9 +45,12 @@ class AnthropicMessages:
 
     def request(self, parts: RequestParts, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the keyword arguments for the provider's client."""
-        tools = [*map(_defined, parts.head), *({**_defined(tool), "defer_loading": True} for tool in parts.deferred)]
+        tools = [
+            *map(_define_tool, parts.head),
+            *({**_define_tool(tool), "defer_loading": True} for tool in parts.deferred),
+        ]
         system = [{"type": "text", "text": text} for text in parts.system]
-        blocks = _in_blocks(messages)
+        blocks = _content_as_blocks(messages)
         own = _breakpoints(blocks)
         request: dict[str, Any] = {"model": parts.model, "messages": blocks if own else _with_breakpoints(blocks)}
         if own >= _MOST_BREAKPOINTS:
@@ -59,7 +62,7 @@ class AnthropicMessages:
             tools[last] = {**tools[last], "cache_control": _BREAKPOINT}
         if tools:
             request["tools"] = tools
-            request |= _chosen(parts.choice)
+            request |= _choice_of_tools(parts.choice)
         if parts.reveals:
             request["extra_headers"] = {"anthropic-beta": BETA}
         return request
@@ -85,13 +88,13 @@ class AnthropicMessages:
 
     def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return one message with the results, in order."""
-        return [{"role": "user", "content": [_answered(result) for result in results]}]
+        return [{"role": "user", "content": [_result_block(result) for result in results]}]
 
     def change(self, change: HistoryChange, *, reveals: bool) -> list[Message]:
         """Return a message of the system that reveals and takes away; a note alone is one of the user."""
-        blocks: list[JsonObject] = [_referring("tool_removal", name) for name in change.left]
-        blocks += [_referring("tool_addition", tool.wire) for tool in change.joined]
-        note: list[JsonObject] = [{"type": "text", "text": tagged(change.note)}] if change.note else []
+        blocks: list[JsonObject] = [_tool_reference("tool_removal", name) for name in change.left]
+        blocks += [_tool_reference("tool_addition", tool.wire) for tool in change.joined]
+        note: list[JsonObject] = [{"type": "text", "text": tag_note(change.note)}] if change.note else []
         if reveals and blocks:
             return [{"role": "system", "content": [*note, *blocks]}]
         return [{"role": "user", "content": note}] if note else []
@@ -135,16 +138,16 @@ class AnthropicMessages:
         return {**plain, "content": kept} if kept else None
 
 
-def _defined(tool: Tool) -> dict[str, Any]:
+def _define_tool(tool: Tool) -> dict[str, Any]:
     about = {"description": tool.description} if tool.description else {}
     return {"name": tool.wire, **about, "input_schema": tool.input_schema}
 
 
-def _referring(kind: str, name: str) -> JsonObject:
+def _tool_reference(kind: str, name: str) -> JsonObject:
     return {"type": kind, "tool": {"type": "tool_reference", "name": name}}
 
 
-def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
+def _choice_of_tools(choice: ToolChoice | None) -> dict[str, Any]:
     """Return the choice of tools; another one than before makes the provider read the messages anew.
 
     Names are not stated for that reason: a call of any other tool is refused.
@@ -160,7 +163,7 @@ def _call(block: JsonObject) -> ModelCall:
     )
 
 
-def _answered(result: ToolResult) -> JsonObject:
+def _result_block(result: ToolResult) -> JsonObject:
     content = [_block(part) for part in parts_of(result) if part.kind != "text" or part.text.strip()]
     failed = {"is_error": True} if result.result.is_error else {}
     return {"type": "tool_result", "tool_use_id": result.call.id, **failed, "content": content}
@@ -186,7 +189,7 @@ def _is_stale(block: JsonObject, stale: Stale) -> bool:
             return False
 
 
-def _in_blocks(messages: Sequence[Message]) -> list[JsonObject]:
+def _content_as_blocks(messages: Sequence[Message]) -> list[JsonObject]:
     """Return messages whose content is a list each, so that a breakpoint that moves on changes nothing before it.
 
     Results of one batch that came in two messages are one.

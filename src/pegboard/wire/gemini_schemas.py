@@ -30,7 +30,7 @@ def as_gemini_takes(schema: JsonObject, changes: list[str]) -> JsonObject:
         changes: takes in what a model reads no more.
     """
     writer = _Writer(schema)
-    made = writer.taken(schema, ())
+    made = writer.schema_within_root(schema, ())
     if writer.dropped:
         changes.append(f"Gemini does not take {', '.join(sorted(writer.dropped))}, which it is sent without")
     return schema if made == schema else made
@@ -45,7 +45,7 @@ class _Writer:
         self.dropped: set[str] = set()
         """The keywords that are not sent."""
 
-    def taken(self, schema: Any, above: tuple[str, ...]) -> dict[str, Any]:
+    def schema_within_root(self, schema: Any, above: tuple[str, ...]) -> dict[str, Any]:
         """Return a schema within the root, with what its references name in their places.
 
         Args:
@@ -60,7 +60,7 @@ class _Writer:
         if reference in above:
             return {"type": "object"}
         if (target := target_of(reference, self._root)) is not None:
-            return self.taken({**target, **known}, (*above, reference))
+            return self.schema_within_root({**target, **known}, (*above, reference))
         for part in cast("Sequence[Any]", known.pop("allOf", ())):
             inner = target_of(part.get("$ref"), self._root) or part
             merged = {**known.get("properties", {}), **inner.get("properties", {})}
@@ -72,12 +72,14 @@ class _Writer:
         self._type(made, known, above)
         _values(made, known)
         if isinstance(made.get("properties"), Mapping):
-            made["properties"] = {str(name): self.taken(part, above) for name, part in made["properties"].items()}
+            made["properties"] = {
+                str(name): self.schema_within_root(part, above) for name, part in made["properties"].items()
+            }
             made["required"] = [name for name in made.get("required") or () if name in made["properties"]]
             if not made["required"]:
                 del made["required"]
         if made.get("type") == "array":
-            made["items"] = self.taken(made.get("items") or {}, above)
+            made["items"] = self.schema_within_root(made.get("items") or {}, above)
         return made
 
     def _type(self, made: dict[str, Any], known: JsonObject, above: tuple[str, ...]) -> None:
@@ -93,7 +95,7 @@ class _Writer:
             others = [one for one in choices if not (isinstance(one, Mapping) and one.get("type") == "null")]
             if len(others) < len(choices):
                 made["nullable"] = True
-            taken = [self.taken(one, above) for one in others]
+            taken = [self.schema_within_root(one, above) for one in others]
             if len(taken) == 1:
                 made.update({key: value for key, value in taken[0].items() if key not in made})
             elif taken:

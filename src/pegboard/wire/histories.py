@@ -100,7 +100,7 @@ def sendable(
         tools: those that may be revealed today, each with its definition where the history has that.
     """
     named = {mark.value for marks in history.marks for mark in marks if mark.kind in ("joined", "left")}
-    gone = {name for name in named if name not in tools or _differs(history.revealed.get(name), tools[name])}
+    gone = {name for name in named if name not in tools or _differs_from_today(history.revealed.get(name), tools[name])}
     stale = Stale(results=history.stale_results, tools=gone)
     waiting = {call.id for call in history.open_calls}
     answered = {mark.value for marks in history.marks for mark in marks if mark.kind == "result"} | waiting
@@ -115,6 +115,6 @@ def sendable(
     return sent
 
 
-def _differs(before: JsonObject | None, now: JsonObject | None) -> bool:
+def _differs_from_today(before: JsonObject | None, now: JsonObject | None) -> bool:
     """Return whether the history has another definition than today's."""
     return before is not None and now is not None and before != now

@@ -22,7 +22,7 @@ ENDED: Final = "What was said here before of what is loaded and of loadouts hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class HistoryMessage:
     """A message of a history.
 
     Attributes:
@@ -45,7 +45,7 @@ class HistoryReader(Generic[Message]):
         said: reads a message, which it has not read before or whose history begins differently.
     """
 
-    def __init__(self, said: Callable[[Message], Said]) -> None:
+    def __init__(self, said: Callable[[Message], HistoryMessage]) -> None:
         self._said = said
         self._messages: list[Message] = []
         self._read = ReadHistory()
@@ -67,7 +67,7 @@ class ReadHistory:
     A place is that of the message's id, or of all that stands up to it.
     """
 
-    def __init__(self, said: Iterable[Said] = ()) -> None:
+    def __init__(self, said: Iterable[HistoryMessage] = ()) -> None:
         self.places: list[bytes] = []
         self.defining: list[str] = []
         self.called: set[str] = set()
@@ -75,7 +75,7 @@ class ReadHistory:
         for one in said:
             self.add(one)
 
-    def add(self, one: Said) -> None:
+    def add(self, one: HistoryMessage) -> None:
         """Take the next message."""
         text = (one.own or one.text).encode(errors="surrogatepass")
         place = hashlib.sha256(b"id ") if one.own else self._so_far
@@ -120,7 +120,7 @@ class KeptNotes:
             return []
         notes = self._notes(conversation)
         before = [notes.get(place) for place in places[:-1]]
-        newest = _news([note for note in before if note is not None], history, surface, change, beside)
+        newest = _news_to_tell([note for note in before if note is not None], history, surface, change, beside)
         notes.pop(places[-1], None)  # of a request that was given up: nothing is kept of what stands behind it
         if newest.text:
             notes[places[-1]] = newest
@@ -136,7 +136,7 @@ class KeptNotes:
         return notes
 
 
-def _news(
+def _news_to_tell(
     notes: Sequence[_KeptNote], history: ReadHistory, surface: Surface, change: str, beside: Sequence[Tool]
 ) -> _KeptNote:
     """Return what a request has to say that no note and no answer says."""

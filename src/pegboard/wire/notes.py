@@ -14,7 +14,7 @@ _TOOL = '{"name":'
 _THROUGH = "Can be called through call_tool:"
 
 
-def tagged(text: str) -> str:
+def tag_note(text: str) -> str:
     """Return a note as it stands in a history."""
     return f"{_BEGINS}{text}{_ENDS}"
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.model.written_arguments import parsed_arguments
-from pegboard.wire.notes import is_note, note_marks, tagged
+from pegboard.wire.notes import is_note, note_marks, tag_note
 from pegboard.wire.provider_forms import (
     PARSED,
     UNFINISHED,
@@ -52,8 +52,8 @@ class OpenAIChat:
             sent.insert(0, {"role": "system", "content": "\n\n".join(parts.system)})
         request: dict[str, Any] = {"model": parts.model, "messages": sent}
         if parts.head:
-            request["tools"] = [_defined(tool) for tool in parts.head]
-            request |= _chosen(parts.choice)
+            request["tools"] = [_define_tool(tool) for tool in parts.head]
+            request |= _choice_of_tools(parts.choice)
         return request
 
     def reply(self, given: JsonObject) -> Reply:
@@ -67,9 +67,9 @@ class OpenAIChat:
         if isinstance(message.get("audio"), Mapping) and "id" in message["audio"]:
             kept["audio"] = {"id": message["audio"]["id"]}
         calls = tuple(map(_call, written))
-        cut = cut_by(choices[0].get("finish_reason") or _broken(calls))
+        cut = cut_by(choices[0].get("finish_reason") or _why_broken(calls))
         if written:
-            sent_back = [_sent_back(call, whole=not cut) for call in written]
+            sent_back = [_call_for_provider(call, whole=not cut) for call in written]
             kept = {"content": None, **kept, "tool_calls": sent_back}
         text = texts_in(message.get("content")) or str(message.get("refusal") or "")
         empty = not written and not text
@@ -88,13 +88,13 @@ class OpenAIChat:
         for result in results:
             found = [part for part in parts_of(result) if part.kind == "picture"]
             if found:
-                pictures.append({"type": "text", "text": tagged(f"From {result.call.name}:")})
+                pictures.append({"type": "text", "text": tag_note(f"From {result.call.name}:")})
                 pictures += [{"type": "image_url", "image_url": {"url": part.url}} for part in found]
         return [*answered, {"role": "user", "content": pictures}] if pictures else answered
 
     def change(self, change: HistoryChange, *, reveals: bool) -> list[Message]:  # noqa: ARG002
         """Return a note of the user, which every server takes at any place; nothing reveals tools in this form."""
-        return [{"role": "user", "content": tagged(change.note)}] if change.note else []
+        return [{"role": "user", "content": tag_note(change.note)}] if change.note else []
 
     def definition(self, tool: Tool) -> None:
         """Return nothing: a note says what it says."""
@@ -125,12 +125,12 @@ class OpenAIChat:
         return None if stale_result else message
 
 
-def _defined(tool: Tool) -> JsonObject:
+def _define_tool(tool: Tool) -> JsonObject:
     function = {"name": tool.wire, "description": tool.description, "parameters": tool.input_schema}
     return {"type": "function", "function": function}
 
 
-def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
+def _choice_of_tools(choice: ToolChoice | None) -> dict[str, Any]:
     if choice is None:
         return {}
     if choice.mode == "none" or not choice.names:
@@ -139,7 +139,7 @@ def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
     return {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}}
 
 
-def _broken(calls: Iterable[ModelCall]) -> str:
+def _why_broken(calls: Iterable[ModelCall]) -> str:
     """Return whether a stream broke, of a reply that does not say why it ended, as some servers never do."""
     return UNFINISHED if any(call.arguments is None for call in calls) else ""
 
@@ -150,7 +150,7 @@ def _call(call: JsonObject) -> ModelCall:
     return ModelCall(id=str(call.get("id")), name=str(function.get("name")), arguments=arguments)
 
 
-def _sent_back(call: JsonObject, *, whole: bool) -> JsonObject:
+def _call_for_provider(call: JsonObject, *, whole: bool) -> JsonObject:
     function = as_plain(call["function"])
     written = function.get("arguments")
     about = {**without_added(function), "arguments": written_arguments(written, whole=whole)}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.model.written_arguments import parsed_arguments
-from pegboard.wire.notes import is_note, note_marks, tagged
+from pegboard.wire.notes import is_note, note_marks, tag_note
 from pegboard.wire.provider_forms import (
     HistoryChange,
     HistoryMark,
@@ -44,8 +44,8 @@ class OpenAIResponses:
         if parts.encrypted:
             request["include"] = [ENCRYPTED]
         if parts.head:
-            request["tools"] = [_defined(tool) for tool in parts.head]
-            request |= _chosen(parts.choice)
+            request["tools"] = [_define_tool(tool) for tool in parts.head]
+            request |= _choice_of_tools(parts.choice)
         return request
 
     def reply(self, given: JsonObject) -> Reply:
@@ -63,7 +63,7 @@ class OpenAIResponses:
         cut = cut_by(as_plain(response.get("incomplete_details") or EMPTY).get("reason"))
         if not cut and response.get("status") == "incomplete":
             cut = cut_by("length")
-        kept = tuple(_sent_back(item, whole=not cut) for item in items)
+        kept = tuple(_item_for_provider(item, whole=not cut) for item in items)
         return Reply(messages=() if empty else kept, calls=calls, text="\n".join(texts), cut=cut)
 
     def text(self, text: str) -> list[Message]:
@@ -72,18 +72,18 @@ class OpenAIResponses:
 
     def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return one item for each result, in order."""
-        return [_answered(result) for result in results]
+        return [_result_item(result) for result in results]
 
     def change(self, change: HistoryChange, *, reveals: bool) -> list[Message]:
         """Return an item with the tools that join, and one with a note; nothing takes tools away in this form."""
-        tools = [dict(_defined(tool)) for tool in change.joined] if reveals else []
+        tools = [dict(_define_tool(tool)) for tool in change.joined] if reveals else []
         joined = [{"type": "additional_tools", "role": "developer", "tools": tools}] if tools else []
-        note = [{"role": "developer", "content": tagged(change.note)}] if change.note else []
+        note = [{"role": "developer", "content": tag_note(change.note)}] if change.note else []
         return [*note, *joined]
 
     def definition(self, tool: Tool) -> JsonObject:
         """Return the definition that the history has."""
-        return _defined(tool)
+        return _define_tool(tool)
 
     def marks(self, message: Message) -> Iterator[HistoryMark]:
         """Yield what an item stands for."""
@@ -118,12 +118,12 @@ class OpenAIResponses:
         return {**plain, "tools": kept} if kept else None
 
 
-def _defined(tool: Tool) -> dict[str, Any]:
+def _define_tool(tool: Tool) -> dict[str, Any]:
     about = {"name": tool.wire, "description": tool.description, "parameters": tool.input_schema}
     return {"type": "function", **about, "strict": False}
 
 
-def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
+def _choice_of_tools(choice: ToolChoice | None) -> dict[str, Any]:
     """Return the choice of tools, which narrows a step without an edit of the list (F3)."""
     if choice is None:
         return {}
@@ -138,7 +138,7 @@ def _call(item: JsonObject) -> ModelCall:
     return ModelCall(id=str(item.get("call_id")), name=str(item.get("name")), arguments=arguments)
 
 
-def _sent_back(item: JsonObject, *, whole: bool) -> JsonObject:
+def _item_for_provider(item: JsonObject, *, whole: bool) -> JsonObject:
     """Return an item of a reply as the provider takes it back."""
     kept = without_added(item)
     if item.get("type") != "function_call":
@@ -146,7 +146,7 @@ def _sent_back(item: JsonObject, *, whole: bool) -> JsonObject:
     return {**kept, "arguments": written_arguments(item.get("arguments"), whole=whole)}
 
 
-def _answered(result: ToolResult) -> JsonObject:
+def _result_item(result: ToolResult) -> JsonObject:
     parts = parts_of(result)
     plain = all(part.kind == "text" for part in parts)
     output = text_of(result) if plain else [_block(part) for part in parts]

@@ -19,7 +19,7 @@ THROUGH: Final = (CALL, CALL_READ_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOn:
+class CallThrough:
     """A call through ``call_tool``, as the framework is shown it and as the model wrote it.
 
     Attributes:
@@ -52,7 +52,7 @@ def tool_called(name: object, arguments: object) -> str:
     return str(inner)
 
 
-def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> PassedOn | None:
+def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> CallThrough | None:
     """Return what a call passes on; None for one that is the call of a tool itself.
 
     What does not fit is passed on too: the session answers what is wrong with it.
@@ -69,4 +69,4 @@ def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> Pas
     if not isinstance(named, str) or named in own or named in THROUGH:
         return None
     inner = deepcopy(dict(parsed_arguments(given) or {}))
-    return PassedOn(name=named, arguments=inner, via=str(name), written=written)
+    return CallThrough(name=named, arguments=inner, via=str(name), written=written)

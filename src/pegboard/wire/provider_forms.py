@@ -181,10 +181,10 @@ def as_plain(given: object) -> JsonObject:
         dumped: Any = dump(mode="json", warnings=False)
     except ValueError:  # text that UTF-8 cannot carry
         dumped = dump(warnings=False)
-    return cast("JsonObject", _sent_back(given, dumped))
+    return cast("JsonObject", _object_for_provider(given, dumped))
 
 
-def _sent_back(value: Any, dumped: Any) -> Any:
+def _object_for_provider(value: Any, dumped: Any) -> Any:
     """Return an object of a client without what is None or the client has parsed, which no provider takes back.
 
     What is no object of the client, as the arguments that a model wrote, stays whole.
@@ -195,9 +195,9 @@ def _sent_back(value: Any, dumped: Any) -> Any:
     """
     if hasattr(value, "model_dump"):
         fields = {name: part for name, part in dumped.items() if part is not None and name not in PARSED}
-        return {name: _sent_back(getattr(value, name, None), part) for name, part in fields.items()}
+        return {name: _object_for_provider(getattr(value, name, None), part) for name, part in fields.items()}
     if isinstance(value, list | tuple):
-        return [_sent_back(own, part) for own, part in zip(cast("Sequence[Any]", value), dumped, strict=True)]
+        return [_object_for_provider(own, part) for own, part in zip(cast("Sequence[Any]", value), dumped, strict=True)]
     return dumped
 
 

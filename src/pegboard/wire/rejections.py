@@ -82,33 +82,33 @@ def rejection_of(error: object, sent: Sequence[str]) -> Rejection:
     status = getattr(error, "status_code", None)
     if status is not None and status not in _REFUSED:
         return Rejection(kind="other", text=text)
-    for one in _stated(error):
-        kind, names = _read(one, sent)
+    for one in _statements_of(error):
+        kind, names = _find_rejection(one, sent)
         if kind != "other":
             return Rejection(kind=kind, text=text, names=tuple(dict.fromkeys(names)))
     return Rejection(kind="other", text=text)
 
 
-def _read(stated: _Stated, sent: Sequence[str]) -> tuple[Kind, Sequence[str]]:
+def _find_rejection(stated: _Stated, sent: Sequence[str]) -> tuple[Kind, Sequence[str]]:
     """Return what is wrong and the tools that it is about, by the surest sign that there is."""
     message = stated.message
     if any(map(_FORM.search, stated.paths)) or _FORM.search(message):
-        named = _after("schema for ", message, sent)
+        named = _tools_named_after("schema for ", message, sent)
         return ("tool", named) if named else ("form", ())
     if any(map(_CHOICE.match, stated.paths)):
         return "choice", ()
     if any(path.startswith("include") for path in stated.paths) or _INCLUDE.search(message):
         return "include", ()
-    if places := _placed(stated.paths, sent):
+    if places := _tools_at_paths(stated.paths, sent):
         return "tool", places
     if stated.code in _OF_THE_HISTORY:
         return "other", ()
-    if excess := _excess(stated, sent):
+    if excess := _tools_beyond_limit(stated, sent):
         return "many", excess
     begins = message.lstrip("{'\" ")
     if _CHOICE.match(begins):
         return "choice", ()
-    named = _after("", message, sent) or _placed([message], sent)
+    named = _tools_named_after("", message, sent) or _tools_at_paths([message], sent)
     if named:
         return "tool", named
     if _CHOICE.search(message):
@@ -120,7 +120,7 @@ def _read(stated: _Stated, sent: Sequence[str]) -> tuple[Kind, Sequence[str]]:
     return ("tool", quoted) if quoted else ("other", ())
 
 
-def _placed(paths: Sequence[str], sent: Sequence[str]) -> list[str]:
+def _tools_at_paths(paths: Sequence[str], sent: Sequence[str]) -> list[str]:
     """Return the tools at the places that paths or a text name."""
     for pattern in _PLACES:
         places = [int(place) for path in paths for place in pattern.findall(path)]
@@ -129,7 +129,7 @@ def _placed(paths: Sequence[str], sent: Sequence[str]) -> list[str]:
     return []
 
 
-def _after(before: str, message: str, sent: Sequence[str]) -> list[str]:
+def _tools_named_after(before: str, message: str, sent: Sequence[str]) -> list[str]:
     """Return the tools that stand behind the word for one: ``function 'tag'``, ``schema for tool tag``."""
     said = _CONTEXT.sub("", message)
     word = rf"(?i:{before}(?:function|tool)(?:[ _]name)?)(?: named| called)?:?\s"
@@ -138,7 +138,7 @@ def _after(before: str, message: str, sent: Sequence[str]) -> list[str]:
     return quoted or [name for name in sent if re.search(rf"{bare}{re.escape(name)}(?![\w.-]*\w)", said)]
 
 
-def _excess(stated: _Stated, sent: Sequence[str]) -> Sequence[str]:
+def _tools_beyond_limit(stated: _Stated, sent: Sequence[str]) -> Sequence[str]:
     """Return the tools beyond the number that a provider takes."""
     about = "tools" in stated.paths or stated.code == "array_above_max_length" or "Invalid 'tools'" in stated.message
     found = _TOO_MANY.search(stated.message) if about else None
@@ -149,7 +149,7 @@ def _excess(stated: _Stated, sent: Sequence[str]) -> Sequence[str]:
     return sent[-excess:] if excess > 0 else ()
 
 
-def _stated(error: object) -> Iterator[_Stated]:
+def _statements_of(error: object) -> Iterator[_Stated]:
     """Yield what an error states, and what those state that it was raised from."""
     seen = 0
     while error is not None and seen < _DEEPEST:

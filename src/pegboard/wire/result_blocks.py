@@ -39,14 +39,14 @@ def parts_of(result: ToolResult) -> tuple[ResultPart, ...]:
     for block in result.result.content:
         part = _part(block, result.limit)
         if part.kind == "text" and len(part.text) > left:
-            part = ResultPart(kind="text", text=cut(part.text, left))
+            part = ResultPart(kind="text", text=cut_text(part.text, left))
             left = 0
         elif part.kind == "text":
             left -= len(part.text)
         found.append(part)
     if not found and result.result.structured is not None:
         text = json.dumps(result.result.structured, ensure_ascii=False, default=str)
-        found.append(ResultPart(kind="text", text=cut(text, left) if len(text) > left else text))
+        found.append(ResultPart(kind="text", text=cut_text(text, left) if len(text) > left else text))
     return tuple(found)
 
 
@@ -60,7 +60,7 @@ def _texts(parts: tuple[ResultPart, ...]) -> Iterator[str]:
     return (part.text for part in parts if part.kind == "text")
 
 
-def cut(text: str, length: int) -> str:
+def cut_text(text: str, length: int) -> str:
     """Return the beginning of a text that is too long, and how much of it is not shown."""
     return f"{text[:length]}\n[{len(text) - length:,} more characters are not shown: the result is too long.]"
 
@@ -70,19 +70,21 @@ def _part(block: JsonObject, limit: int) -> ResultPart:
         case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
             return ResultPart(kind="text", text=str(text))
         case {"type": "image", "data": str(data), "mimeType": str(kind)} if kind in PICTURES:
-            return _within(ResultPart(kind="picture", data=data, mime_type=kind), limit)
+            return _part_within(ResultPart(kind="picture", data=data, mime_type=kind), limit)
         case {"type": "resource", "resource": {"blob": str(data), "mimeType": str(kind)}} if kind in PICTURES | FILES:
-            return _within(ResultPart(kind="picture" if kind in PICTURES else "file", data=data, mime_type=kind), limit)
+            return _part_within(
+                ResultPart(kind="picture" if kind in PICTURES else "file", data=data, mime_type=kind), limit
+            )
         case {"data": str(data)} | {"resource": {"blob": str(data)}}:
-            return _named(str(block.get("mimeType") or block.get("type")), data)
+            return _file_name_part(str(block.get("mimeType") or block.get("type")), data)
         case _:
             about = block.get("resource", block)
             return ResultPart(kind="text", text=json.dumps(about, ensure_ascii=False, default=str))
 
 
-def _within(part: ResultPart, limit: int) -> ResultPart:
+def _part_within(part: ResultPart, limit: int) -> ResultPart:
     """Return a picture or file; one of more bytes than a text may have characters, fourfold, is only named."""
-    return part if len(part.data) <= max(4 * limit, 1_000_000) else _named(part.mime_type, part.data)
+    return part if len(part.data) <= max(4 * limit, 1_000_000) else _file_name_part(part.mime_type, part.data)
 
 
 def name_of_file(kind: str, data: str) -> str:
@@ -90,5 +92,5 @@ def name_of_file(kind: str, data: str) -> str:
     return f"[{kind}, {len(data) * 3 // 4:,} bytes: not shown]"
 
 
-def _named(kind: str, data: str) -> ResultPart:
+def _file_name_part(kind: str, data: str) -> ResultPart:
     return ResultPart(kind="text", text=name_of_file(kind, data))

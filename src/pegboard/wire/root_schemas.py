@@ -29,7 +29,7 @@ def parts_of_schema(schema: Any, change: Callable[[Any], Any]) -> Any:
     made: dict[str, Any] = {}
     for key, value in known.items():
         if key in _NAMED and isinstance(value, Mapping):
-            made[key] = _all_same(value, {name: change(part) for name, part in cast("JsonObject", value).items()})
+            made[key] = _unchanged_or(value, {name: change(part) for name, part in cast("JsonObject", value).items()})
         elif (key in _LISTED or key == "items") and isinstance(value, list | tuple):
             parts = cast("Sequence[Any]", value)
             changed = [change(part) for part in parts]
@@ -40,7 +40,7 @@ def parts_of_schema(schema: Any, change: Callable[[Any], Any]) -> Any:
     return known if isinstance(known, dict) and all(made[key] is known[key] for key in made) else made
 
 
-def _all_same(before: Any, made: dict[str, Any]) -> Any:
+def _unchanged_or(before: Any, made: dict[str, Any]) -> Any:
     return before if all(made[key] is before[key] for key in made) else made
 
 
@@ -63,7 +63,7 @@ def as_one_object(schema: JsonObject, changes: list[str]) -> tuple[str, JsonObje
         changes: takes in what had to be changed.
     """
     beside: list[str] = []
-    made = _Merger(schema, beside).flat(schema, ())
+    made = _Merger(schema, beside).flatten(schema, ())
     if made is not schema:
         changes.append("its schema is one object in place of a choice or a reference")
     if made.get("type") != "object":
@@ -86,7 +86,7 @@ class _Merger:
         self._root, self._beside = root, beside
         self._left = _MOST_MERGED
 
-    def flat(self, schema: JsonObject, above: tuple[str, ...]) -> JsonObject:
+    def flatten(self, schema: JsonObject, above: tuple[str, ...]) -> JsonObject:
         """Return a schema into which what stands at its root is merged; ``above`` are the references behind it."""
         self._left -= 1
         reference = str(schema.get("$ref", ""))
@@ -94,19 +94,19 @@ class _Merger:
             return {"type": "object"}
         if reference and (target := target_of(reference, self._root)) is not None:
             rest = {key: value for key, value in schema.items() if key != "$ref"}
-            return self.flat({**target, **rest}, (*above, reference))
+            return self.flatten({**target, **rest}, (*above, reference))
         if not any(key in schema for key in _AT_NO_ROOT):
             return schema
         made = {key: value for key, value in schema.items() if key not in _AT_NO_ROOT}
-        properties: dict[str, Any] = dict(_mapping(made.get("properties")))
+        properties: dict[str, Any] = dict(_as_mapping(made.get("properties")))
         required: list[str] = list(made.get("required") or ())
         for union in UNIONS:
             parts = schema.get(union)
             given = cast("Sequence[Any]", parts) if isinstance(parts, list | tuple) else ()
-            branches = [self.flat(cast("JsonObject", one), above) for one in given if isinstance(one, Mapping)]
+            branches = [self.flatten(cast("JsonObject", one), above) for one in given if isinstance(one, Mapping)]
             for branch in branches:
-                for name, part in _mapping(branch.get("properties")).items():
-                    properties[name] = _either(properties[name], part) if name in properties else part
+                for name, part in _as_mapping(branch.get("properties")).items():
+                    properties[name] = _merge_alternatives(properties[name], part) if name in properties else part
             needed = [[name for name in branch.get("required") or () if name not in required] for branch in branches]
             if union == "allOf":
                 required += dict.fromkeys(name for names in needed for name in names)
@@ -126,7 +126,7 @@ def _rule(union: str, needed: Sequence[Sequence[str]]) -> list[str]:
     return [f"Give {'exactly' if union == 'oneOf' else 'at least'} one of: {groups}."]
 
 
-def _either(one: Any, other: Any) -> Any:
+def _merge_alternatives(one: Any, other: Any) -> Any:
     if one == other or not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return one
     first = cast("JsonObject", one)
@@ -134,5 +134,5 @@ def _either(one: Any, other: Any) -> Any:
     return first if other in known else {"anyOf": [*known, other]}
 
 
-def _mapping(value: object) -> JsonObject:
+def _as_mapping(value: object) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}

@@ -130,11 +130,11 @@ def test_meaning_follows_a_changed_catalog() -> None:
 
 
 def test_equal_vectors_whatever_is_read_together() -> None:
-    from pegboard.search.meaning.word_vectors import shipped
+    from pegboard.search.meaning.word_vectors import shipped_vectors
 
     texts: Sequence[tuple[str, str]] = [(f"{one.name}. {one.description}", "") for one in EVERYTHING]
-    together = shipped().steps(texts)
-    assert np.array_equal(together, np.concatenate([shipped().steps([text]) for text in texts]))
+    together = shipped_vectors().steps(texts)
+    assert np.array_equal(together, np.concatenate([shipped_vectors().steps([text]) for text in texts]))
 
 
 def test_words_alone_count_where_the_table_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from pegboard.search.meaning.word_vectors import (
     WordPieces,
     WrongTableError,
     read_vectors,
-    shipped,
+    shipped_vectors,
     write_vectors,
 )
 
@@ -42,7 +42,7 @@ def test_words_are_cut_into_the_longest_known_pieces(text: str, pieces: list[str
 
 
 def test_known_sentences_are_cut_as_the_teacher_cuts_them() -> None:
-    ids = shipped().pieces.ids("Tokenizers split embeddings, don't they?")
+    ids = shipped_vectors().pieces.ids("Tokenizers split embeddings, don't they?")
     assert ids == [19204, 17629, 2015, 3975, 7861, 8270, 4667, 2015, 1010, 2123, 1005, 1056, 2027, 1029]
 
 

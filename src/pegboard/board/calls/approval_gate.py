@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pegboard.board.calls.approvals import Approvals
-from pegboard.board.calls.call_request import CallRequest, guarded
+from pegboard.board.calls.call_request import CallRequest, refuse_by_guard
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
-from pegboard.core.access.approvals.approval import Approval, Binding, Decider, counting_approval, mismatch
-from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
+from pegboard.core.access.approvals.approval import Approval, Binding, Decider, counting_approval, why_mismatch
+from pegboard.core.access.approvals.demands import Demand, ToolRules, demand_of
 from pegboard.core.access.approvals.digests import binding_of, canonical, digest, require_json
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, CallStatus, answer
@@ -61,7 +61,7 @@ class GatedCall:
         """Return who may answer: as the rule says, else as the configuration does (A5)."""
         return self.demand.decider or self.snapshot.permissions.agent.approvals_by
 
-    def audited(self, decision: str, approval: Approval) -> tuple[AuditRecord, ...]:
+    def audit_records(self, decision: str, approval: Approval) -> tuple[AuditRecord, ...]:
         """Return the record that something became of an approval by a call."""
         snapshot, recorder = self.snapshot, self.services.recorder
         return (
@@ -77,7 +77,7 @@ async def require_approval(
 ) -> Passed:
     """Return the arguments that a call runs with, or the answer to one that waits for a person or is refused."""
     services, tool = call.services, decided.tool.tool
-    demand = demanded(rules, tool, call.arguments)
+    demand = demand_of(rules, tool, call.arguments)
     if demand is None and not rules.hook:
         return call.arguments
     hooks = _NO_DEMAND
@@ -87,18 +87,18 @@ async def require_approval(
         except ToolUnavailableError as error:
             return answer("tool_unavailable", services.masker.text(error.text), tool=tool)
     if hooks.refused:
-        return await guarded(call, snapshot, tool, text_result(hooks.refused, is_error=True))
+        return await refuse_by_guard(call, snapshot, tool, text_result(hooks.refused, is_error=True))
     if demand is None:
         if not hooks.approval:
             return call.arguments
         demand = Demand(reason=hooks.approval)
-    if (refused := _impossible(snapshot, tool, demand)) is not None:
+    if (refused := _refuse_unanswerable(snapshot, tool, demand)) is not None:
         return refused
-    gated = await _gated(call, snapshot, decided, rules, demand)
-    return gated if isinstance(gated, CallAnswer) else await _as_approved(gated)
+    gated = await _describe_gated_call(call, snapshot, decided, rules, demand)
+    return gated if isinstance(gated, CallAnswer) else await _answer_by_approvals(gated)
 
 
-def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | None:
+def _refuse_unanswerable(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | None:
     """Return the answer to a call that nobody can be asked about in this session."""
     if demand.kind == "external" and snapshot.info.host.calls_through:
         message = (
@@ -112,7 +112,7 @@ def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | 
     return None
 
 
-async def _gated(
+async def _describe_gated_call(
     call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, demand: Demand
 ) -> GatedCall | CallAnswer:
     tool, key = decided.tool.tool, await call.services.store.digest_key()
@@ -130,32 +130,32 @@ async def _gated(
     return GatedCall(call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding)
 
 
-async def _as_approved(gated: GatedCall) -> Passed:
+async def _answer_by_approvals(gated: GatedCall) -> Passed:
     """Return what the approvals come to; where another call uses one first, they are read again."""
     call, tool = gated.call, gated.tool
     while True:
-        approval = await _counting(gated)
+        approval = await _approval_for(gated)
         if approval is None:
-            return await _asked(gated) if call.approval is None else _outdated(gated, call.approval)
+            return await _request_approval(gated) if call.approval is None else _answer_outdated(gated, call.approval)
         match approval.status, approval.lasts:
             case "allowed", "once":
                 call.approved = approval.id
                 arguments = await _arguments(gated, approval)
-                if isinstance(arguments, CallAnswer) or call.deciding or await _used(gated, approval):
+                if isinstance(arguments, CallAnswer) or call.deciding or await _mark_used(gated, approval):
                     return arguments
             case "allowed", _:
                 call.approved = approval.id
                 return call.arguments
             case "waiting", _:
                 if call.result is None or gated.demand.kind != "external":
-                    return waiting(approval, tool)
-                if await _used(gated, approval):
+                    return waiting_answer(approval, tool)
+                if await _mark_used(gated, approval):
                     return CallAnswer(status="ok", result=call.result, tool=tool)
             case _:
-                return declined(approval, tool)
+                return declined_answer(approval, tool)
 
 
-async def _counting(gated: GatedCall) -> Approval | None:
+async def _approval_for(gated: GatedCall) -> Approval | None:
     """Return the approval that decides the call; one that is resumed is decided by its own alone."""
     store, resumed = gated.services.store, gated.call.approval
     if resumed is None:
@@ -166,10 +166,10 @@ async def _counting(gated: GatedCall) -> Approval | None:
     return counting_approval(gated.binding, known, store.clock(), gated.decider)
 
 
-async def _used(gated: GatedCall, approval: Approval) -> bool:
+async def _mark_used(gated: GatedCall, approval: Approval) -> bool:
     """Return whether this call is the one that uses the approval: it is marked so before anything runs (A2)."""
     used = replace(approval, status="used", arguments=Frozen())
-    audit = gated.audited("used", approval)
+    audit = gated.audit_records("used", approval)
     stored = await gated.services.store.change_approval(used, expected=approval.status, audit=audit)
     if stored:
         gated.services.unkept.drop(approval.id)
@@ -192,21 +192,21 @@ async def _arguments(gated: GatedCall, approval: Approval) -> Passed:
     return answer("refused", message, tool=gated.tool)
 
 
-async def _asked(gated: GatedCall) -> CallAnswer:
+async def _request_approval(gated: GatedCall) -> CallAnswer:
     """Store that a person is asked, and return the answer that says so."""
     async with gated.services.asking:  # what is counted is what is added to
-        if (refused := await _too_much(gated)) is not None:
+        if (refused := await _refuse_too_much(gated)) is not None:
             return refused
-        return await _added(gated) if gated.call.asks and not gated.call.cautious else _to_be_asked(gated)
+        return await _add_approval(gated) if gated.call.asks and not gated.call.cautious else _answer_to_be_asked(gated)
 
 
-def _to_be_asked(gated: GatedCall) -> CallAnswer:
+def _answer_to_be_asked(gated: GatedCall) -> CallAnswer:
     """Return the answer that a person would be asked."""
     message = f"'{gated.tool.wire}' needs the approval of a person ({gated.demand.reason}). Nobody was asked yet."
     return answer("needs_approval", gated.services.masker.text(message), tool=gated.tool)
 
 
-async def _added(gated: GatedCall) -> CallAnswer:
+async def _add_approval(gated: GatedCall) -> CallAnswer:
     import secrets  # every start would pay for it
 
     services, demand, now = gated.services, gated.demand, gated.services.store.clock()
@@ -227,13 +227,13 @@ async def _added(gated: GatedCall) -> CallAnswer:
     )
     if canonical(shown) != gated.text:
         services.unkept.put(approval.id, gated.call.arguments)
-    audit = gated.audited("asked", approval)
+    audit = gated.audit_records("asked", approval)
     await services.store.add_approval(approval, audit=audit)
     services.recorder.emit("approval_asked", audit[0])
-    return waiting(approval, gated.tool)
+    return waiting_answer(approval, gated.tool)
 
 
-async def _too_much(gated: GatedCall) -> CallAnswer | None:
+async def _refuse_too_much(gated: GatedCall) -> CallAnswer | None:
     """Return the refusal of what no person can be asked about: too long a call, or one too many."""
     if len(gated.text) > LONGEST:
         message = (
@@ -257,7 +257,7 @@ async def _too_much(gated: GatedCall) -> CallAnswer | None:
     return answer("refused", f"{most} '{gated.tool.wire}' was not called.", tool=gated.tool)
 
 
-def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
+def waiting_answer(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
     """Return the answer that a call waits for a person; ``why`` is why nobody has answered yet."""
     fields = ", ".join(approval.fields.get("properties", ()))
     how = {
@@ -273,29 +273,29 @@ def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
     return _of_approval("needs_approval", message, approval, tool)
 
 
-def declined(approval: Approval, tool: Tool) -> CallAnswer:
+def declined_answer(approval: Approval, tool: Tool) -> CallAnswer:
     """Return the answer that a person refused the call, in their words."""
     words = f": {approval.message}" if approval.message else "."
     message = f"'{approval.tool}' was not called. {approval.by} refused it{words}"
     return _of_approval("refused", message, approval, tool)
 
 
-def _outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
-    why = mismatch(approval, gated.binding, gated.decider) or "it was used already"
-    return ended(approval, gated.services.store.clock()) or outdated(approval, why, gated.tool)
+def _answer_outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
+    why = why_mismatch(approval, gated.binding, gated.decider) or "it was used already"
+    return ended_answer(approval, gated.services.store.clock()) or outdated_answer(approval, why, gated.tool)
 
 
-def ended(approval: Approval, now: float) -> CallAnswer | None:
+def ended_answer(approval: Approval, now: float) -> CallAnswer | None:
     """Return the answer that nothing comes of an approval any more, or None where something may.
 
     ``now`` is the time by the clock of the store, by which approvals expire.
     """
     why = {"used": "it was used already", "expired": "it has expired"}
     status = approval.as_of(now).status
-    return outdated(approval, why[status]) if status in why else None
+    return outdated_answer(approval, why[status]) if status in why else None
 
 
-def outdated(approval: Approval, why: str, tool: Tool | None = None) -> CallAnswer:
+def outdated_answer(approval: Approval, why: str, tool: Tool | None = None) -> CallAnswer:
     """Return the answer that an approval does not count for the call that is resumed with it."""
     message = f"'{approval.tool}' was not called: approval {approval.id} does not count any more, since {why}."
     return _of_approval("refused", message, approval, tool)
@@ -339,7 +339,7 @@ async def ask_client(call: CallRequest, client: Client, approval: Approval) -> s
     )
     try:
         with call.waiting():
-            answer = await _first_answer(call.services, approval, asked)
+            answer = await _answer_of_first(call.services, approval, asked)
     except AskRefusedError as error:
         return error.message
     if answer is None:
@@ -352,7 +352,7 @@ async def ask_client(call: CallRequest, client: Client, approval: Approval) -> s
         return "" if decided else error.message
 
 
-async def _first_answer(
+async def _answer_of_first(
     services: Services, approval: Approval, asked: Coroutine[Any, Any, JsonObject]
 ) -> JsonObject | None:
     """Return what the client answers, or None where an operator of any process is first; then it is asked no more."""

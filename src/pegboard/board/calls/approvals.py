@@ -80,7 +80,7 @@ class Approvals:
             known = await self._open(approval_id, by, expected)
             now = self._services.store.clock()
             allowed = replace(
-                await self._filled(known, lasts, fields),
+                await self._with_filled_fields(known, lasts, fields),
                 status="allowed",
                 lasts=lasts,
                 by=by,
@@ -90,7 +90,7 @@ class Approvals:
                 expires_at=now + self._lifetime(known) if lasts == "once" else None,
             )
             reason = f"{_LASTS[lasts]} {_BY_CLIENT}" if self._elicited else _LASTS[lasts]
-            if await self._changed(known, allowed, reason):
+            if await self._store_change(known, allowed, reason):
                 return allowed
 
     async def refuse(
@@ -124,7 +124,7 @@ class Approvals:
                 decided_at=now,
                 expires_at=now + self._lifetime(known),
             )
-            if await self._changed(known, refused, reason):
+            if await self._store_change(known, refused, reason):
                 self._services.unkept.drop(known.id)
                 return refused
 
@@ -153,7 +153,7 @@ class Approvals:
             )
         return found
 
-    async def _filled(self, approval: Approval, lasts: Lasting, fields: JsonObject | None) -> Approval:
+    async def _with_filled_fields(self, approval: Approval, lasts: Lasting, fields: JsonObject | None) -> Approval:
         """Return the approval with what a person filled in, if it is for a call that asks for it."""
         match approval.kind:
             case "external":
@@ -179,7 +179,7 @@ class Approvals:
         if problems := problems + await services.validator.problems(form, own):
             raise UsageError(f"The fields of '{approval.tool}' do not fit: {'; '.join(problems)}.", code="bad_fields")
         key, asked = await services.store.digest_key(), services.unkept.get(approval.id) or approval.arguments
-        if digest(key, canonical(self._as_asked(approval, asked))) != approval.asked:
+        if digest(key, canonical(self._arguments_as_asked(approval, asked))) != approval.asked:
             raise UsageError(
                 f"The call of '{approval.tool}' holds a secret, which only the process that asked has.",
                 code="approval_kind",
@@ -193,14 +193,14 @@ class Approvals:
         return replace(approval, arguments=Frozen(masked), binding=binding)
 
     @staticmethod
-    def _as_asked(approval: Approval, arguments: JsonObject) -> JsonObject:
+    def _arguments_as_asked(approval: Approval, arguments: JsonObject) -> JsonObject:
         return {name: value for name, value in arguments.items() if name not in approval.fields.get("properties", {})}
 
     def _lifetime(self, approval: Approval) -> float:
         agent = self._services.world.agents.get(approval.binding.agent)
         return (agent or Agent(name="")).approval_expires
 
-    async def _changed(self, known: Approval, approval: Approval, reason: str) -> bool:
+    async def _store_change(self, known: Approval, approval: Approval, reason: str) -> bool:
         """Return whether the approval still stood as it was known, and is stored with its record now."""
         own, recorder = approval.binding, self._services.recorder
         key = SessionKey(principal=own.principal, agent=own.agent, session=own.session)

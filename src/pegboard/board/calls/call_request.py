@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from pegboard.board.observability.audit import numbers_of
+from pegboard.board.observability.audit import times_of_call
 from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.shown_to_model import Shown
+from pegboard.board.views.shown_to_model import ShownToModel
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
@@ -63,7 +63,7 @@ class CallRequest:
     services: Services
     name: str
     arguments: JsonObject
-    shown: Shown
+    shown: ShownToModel
     request: Request
     passed_on: bool = False
     lost: Callable[[Tool], str] | None = None
@@ -89,7 +89,7 @@ class CallRequest:
     sent: int | None = field(default=None, init=False)
 
 
-async def fits(call: CallRequest, tool: Tool) -> bool:
+async def arguments_fit(call: CallRequest, tool: Tool) -> bool:
     """Return whether the arguments of a call fit a tool; False too where that takes too long to see (X2)."""
     validator = call.services.validator
     if validator.fits(tool, call.arguments):
@@ -107,7 +107,7 @@ def recording_of(services: Services, snapshot: Snapshot, tool: Tool | None) -> R
     return kept if spec is None else kept.within(spec.record)
 
 
-async def denied(
+async def deny_call(
     call: CallRequest, snapshot: Snapshot, refusal: Refuse, name: str, *, result: CallResult | None = None
 ) -> CallAnswer:
     """Audit a refusal with its true reason, and return what the model reads of it (P9).
@@ -117,9 +117,9 @@ async def denied(
     """
     tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:
-        numbers = numbers_of(call.came, None, time.monotonic(), waited=call.waited, sent=call.sent)
+        numbers = times_of_call(call.came, None, time.monotonic(), waited=call.waited, sent=call.sent)
         ended = EndedCall(tool.id if tool is not None else "", call.arguments, numbers, because=reason)
-        await services.recorder.denied(
+        await services.recorder.record_denial(
             snapshot.info.key,
             snapshot.state.turn,
             subject=recorded_name(tool) if tool is not None else name,
@@ -132,7 +132,7 @@ async def denied(
     return made._replace(result=made.result if result is None else result, reason=reason.code)
 
 
-async def guarded(call: CallRequest, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
+async def refuse_by_guard(call: CallRequest, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
     """Audit that a guard of the plugin refused the call, before anything ran (T10), and return its answer."""
     text = " ".join(str(block.get("text", "")) for block in result.content)
-    return await denied(call, snapshot, refused_by_guard(tool, text), tool.wire, result=result)
+    return await deny_call(call, snapshot, refused_by_guard(tool, text), tool.wire, result=result)

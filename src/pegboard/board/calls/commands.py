@@ -13,7 +13,7 @@ from pegboard.board.meta_tools import command_context, dialect_of, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import DecidedChange, Note, Snapshot, change, read, would_change
+from pegboard.board.snapshot import DecidedChange, Note, Snapshot, change, change_without_storing, read_snapshot
 from pegboard.board.views.check_input import check_texts
 from pegboard.board.views.search import rank_context
 from pegboard.board.views.surface import later_policy
@@ -40,7 +40,7 @@ from pegboard.core.state.commands import (
 )
 from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy
-from pegboard.core.surface.cache_cost import USAGE, carried
+from pegboard.core.surface.cache_cost import USAGE, tokens_worth_carrying
 from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.searchable import searchable
 from pegboard.errors import PegboardError, StoreError, StoreUnavailableError
@@ -57,7 +57,7 @@ def check_names(command: Command) -> None:
             check_texts(name=name)
 
 
-async def carry_out(
+async def run_command(
     services: Services,
     snapshot: Snapshot,
     command: Command,
@@ -95,19 +95,19 @@ async def apply_command(
         anticipation = anticipation_of(services, newest) if siblings else None
         state, outcome = apply_with_policy(newest.permissions, newest.stored, command, context, anticipation)
         if request is not None and outcome.added and not deciding:
-            request.bring(tool.id for tool in outcome.added)
+            request.note_loads(tool.id for tool in outcome.added)
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
         if not newest.sharing:
             return DecidedChange(state=state, result=outcome, notes=notes)
         beside = [
             (other.info.key, *_shared_change(services, newest, other, command, outcome)) for other in newest.sharing
         ]
-        theirs = [_allowed(_notes(services, key, command, done, newest.info.by)) for key, _, done in beside]
+        theirs = [_notes_to_report(_notes(services, key, command, done, newest.info.by)) for key, _, done in beside]
         notes = (*notes, *chain.from_iterable(theirs))
         return DecidedChange(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
-    snapshot, outcome = await (would_change if deciding else change)(services, snapshot, decide)
-    if outcome.added and policy.hooked_with(snapshot.permissions, snapshot.state, outcome.added):
+    snapshot, outcome = await (change_without_storing if deciding else change)(services, snapshot, decide)
+    if outcome.added and policy.policies_needing_hooks(snapshot.permissions, snapshot.state, outcome.added):
         text = await later_policy(services, snapshot.permissions, snapshot.state, outcome.added)
         outcome = replace(outcome, policy=text)
     if isinstance(command, Unload):
@@ -140,18 +140,20 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
             return ()
         case _:
             assert_never(command)
-    items = tuple(_note(services, key, outcome.turn, kind, event, item, by) for item in outcome.items)
+    items = tuple(_note_item(services, key, outcome.turn, kind, event, item, by) for item in outcome.items)
     if not outcome.anticipated and not outcome.gave_way:
         return items
     return (*items, *notes_of_anticipation(services, key, outcome))
 
 
-def _allowed(notes: Iterable[Note]) -> Iterator[Note]:
+def _notes_to_report(notes: Iterable[Note]) -> Iterator[Note]:
     """Yield what is noted of changes; what an agent is refused that did not ask for it is nobody's matter (S1)."""
     return (note for note in notes if note[0].decision == "allowed")
 
 
-def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item, by: str) -> Note:
+def _note_item(
+    services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item, by: str
+) -> Note:
     decision = _decision(item)
     subject = str(item.subject) if item.subject is not None else item.name
     entry = services.recorder.entry(key, turn, kind, subject, decision, reason=item.message, outcome=item.status, by=by)
@@ -183,7 +185,8 @@ async def _with_sharing(services: Services, snapshot: Snapshot, command: Command
     named = (toolkits.get(ref.name, ()) for ref in refs if ref is not None and ref.kind == "toolkit")
     agents = dict.fromkeys(agent for others in named for agent in others)
     return replace(
-        snapshot, sharing=tuple([await read(services, _session_of(services, info, agent)) for agent in agents])
+        snapshot,
+        sharing=tuple([await read_snapshot(services, _info_of_agent(services, info, agent)) for agent in agents]),
     )
 
 
@@ -195,10 +198,10 @@ def _shared_toolkits(permissions: CompiledPermissions) -> Mapping[str, tuple[str
     return {name: tuple(one for one in others if one in agents) for name, others in found.items() if others}
 
 
-def _session_of(services: Services, info: SessionInfo, agent: str) -> SessionInfo:
+def _info_of_agent(services: Services, info: SessionInfo, agent: str) -> SessionInfo:
     """Return another agent's session of the same principal and id; its own host is not known, and counts as alike."""
     key = replace(info.key, agent=agent)
-    conversation = services.conversations.of(key)
+    conversation = services.conversations.conversation_of(key)
     return SessionInfo(
         key=key, stable=True, host=info.host, constraints=SessionConstraints(), conversation=conversation
     )
@@ -228,7 +231,7 @@ def _shared_change(
     )
 
 
-async def used(services: Services, snapshot: Snapshot, tool: str) -> Snapshot:
+async def record_use(services: Services, snapshot: Snapshot, tool: str) -> Snapshot:
     """Return the session once the use of a tool is stored; where the store is lost that waits, not the call."""
     try:
         return (await apply_command(services, snapshot, Use(tool=tool)))[0]
@@ -242,7 +245,7 @@ async def store_uses(services: Services) -> None:
     while services.unstored_uses:
         info, tool = services.unstored_uses.take()
         try:
-            await apply_command(services, await read(services, info), Use(tool=tool))
+            await apply_command(services, await read_snapshot(services, info), Use(tool=tool))
         except StoreUnavailableError:  # it is lost again, and will be back again
             services.unstored_uses.add(info, tool)
             return
@@ -282,13 +285,15 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     stays = info.host.reveals or info.host.list_is_fixed
     if stays:
         limits = replace(limits, tools=min(limits.tools, REVEALED))
-    whole = carried(info.host)
+    whole = tokens_worth_carrying(info.host)
     if stays:
-        whole = int(carried(info.host, replace(USAGE, wait=0)) * (1 - USAGE.anticipated))
-    return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
+        whole = int(tokens_worth_carrying(info.host, replace(USAGE, wait=0)) * (1 - USAGE.anticipated))
+    return Anticipation(
+        limits=limits, carried=tokens_worth_carrying(info.host), whole=whole, until=until, price=services.prices
+    )
 
 
-async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Sequence[Hit]]:
+async def _hits_for_message(services: Services, snapshot: Snapshot, message: str) -> Sequence[Sequence[Hit]]:
     """Return for each need of a message the known tools that it means most probably, best first.
 
     There is none where what the message finds does not stand out from what any text finds; else it is one, and each of
@@ -319,17 +324,17 @@ async def anticipate(
     Where that cannot be stored nothing is loaded ahead: the surface is as it was, and the model searches.
     """
     now = (snapshot.state.turn, message)
-    needs = await _ranked_for(services, snapshot, message) if now != ranked else ((),)
+    needs = await _hits_for_message(services, snapshot, message) if now != ranked else ((),)
     if not needs:
         return snapshot, now
 
     def decide(newest: Snapshot) -> DecidedChange[None]:
-        state, brought = _brought(services, newest, needs)
+        state, brought = _load_found_toolkits(services, newest, needs)
         key, turn = newest.info.key, newest.state.turn
         notes = [_note_ahead(services, key, turn, lease.subject, "loaded") for lease in brought]
         return DecidedChange(state=state, result=None, notes=notes)
 
-    if _brought(services, snapshot, needs)[1]:
+    if _load_found_toolkits(services, snapshot, needs)[1]:
         try:
             snapshot, _ = await change(services, snapshot, decide)
         except StoreError as error:
@@ -337,7 +342,9 @@ async def anticipate(
     return snapshot, now
 
 
-def _brought(services: Services, snapshot: Snapshot, needs: Sequence[Sequence[Hit]]) -> tuple[State, tuple[Lease, ...]]:
+def _load_found_toolkits(
+    services: Services, snapshot: Snapshot, needs: Sequence[Sequence[Hit]]
+) -> tuple[State, tuple[Lease, ...]]:
     permissions, anticipation = snapshot.permissions, anticipation_of(services, snapshot)
     if anticipation is None:
         return snapshot.stored, ()
@@ -357,9 +364,9 @@ def _note_ahead(services: Services, key: SessionKey, turn: int, subject: Ref, ev
 def notes_of_anticipation(services: Services, key: SessionKey, outcome: Outcome) -> tuple[Note, ...]:
     """Return what is noted of a command's leases ahead: those that it brought, and those that gave way to it."""
     brought = (_note_ahead(services, key, outcome.turn, ref, None) for ref in outcome.anticipated)
-    return (*brought, *(_gone(services, key, outcome.turn, ref) for ref in outcome.gave_way))
+    return (*brought, *(_eviction_note(services, key, outcome.turn, ref) for ref in outcome.gave_way))
 
 
-def _gone(services: Services, key: SessionKey, turn: int, subject: Ref) -> Note:
+def _eviction_note(services: Services, key: SessionKey, turn: int, subject: Ref) -> Note:
     entry = services.recorder.entry(key, turn, "evict", str(subject), "allowed", reason=_GAVE_WAY, outcome="unloaded")
     return entry, "evicted"

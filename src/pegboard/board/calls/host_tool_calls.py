@@ -8,12 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
-from pegboard.board.calls.call_request import Answered, CallRequest, denied
+from pegboard.board.calls.call_request import Answered, CallRequest, deny_call
 from pegboard.board.calls.commands import apply_command
 from pegboard.board.meta_tools import host_tool_fault
 from pegboard.board.services import Services
 from pegboard.board.session_info import child_of
-from pegboard.board.snapshot import Snapshot, read
+from pegboard.board.snapshot import Snapshot, read_snapshot
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import delegates
 from pegboard.core.access.settings.own_settings import (
@@ -44,7 +44,7 @@ _BY_ITSELF: Final = "The agent has set it for itself."
 async def unavailable_host_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
     """Return the answer that one of the host's own tools cannot run now, or None (P6)."""
     fault = host_tool_fault(call.services, tool.wire)
-    return await denied(call, snapshot, refused_as_unavailable(tool, fault), tool.wire) if fault else None
+    return await deny_call(call, snapshot, refused_as_unavailable(tool, fault), tool.wire) if fault else None
 
 
 async def call_host_tool(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> Answered:
@@ -127,7 +127,7 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
 
 async def _settings(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
     permissions, agent = snapshot.permissions, snapshot.permissions.agent
-    own = await _own(services, snapshot)
+    own = await _own_settings(services, snapshot)
     lease = None if agent.lease is None else str(agent.lease)
     document = {
         "switches": dict(permissions.switches.effective),
@@ -146,27 +146,27 @@ async def _set_switch(services: Services, snapshot: Snapshot, tool: Tool, name: 
     if value is not None and not isinstance(value, bool):
         return snapshot, answer("invalid_arguments", "A switch is true or false.", tool=tool)
     shown = one_line(name, limit=100)
-    own, setting = names_off(await _own(services, snapshot)), OwnSetting("off", name)
+    own, setting = names_off(await _own_settings(services, snapshot)), OwnSetting("off", name)
     if value is False:
         if lookup(snapshot.permissions, name) is None and name not in own:
             return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
-        return await _stored(services, snapshot, tool, setting, OFF, f"'{shown}' is off.")
+        return await _store_setting(services, snapshot, tool, setting, OFF, f"'{shown}' is off.")
     if name in own:
-        return await _stored(services, snapshot, tool, setting, None, f"'{shown}' is as it was given to you.")
+        return await _store_setting(services, snapshot, tool, setting, None, f"'{shown}' is as it was given to you.")
     if value is None or lookup(snapshot.permissions, name) is not None:
-        return snapshot, _done(tool, f"You have not taken '{shown}' away; nothing has changed.")
+        return snapshot, _ok_answer(tool, f"You have not taken '{shown}' away; nothing has changed.")
     return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
 
 
 async def _set_value(services: Services, snapshot: Snapshot, tool: Tool, setting: str, value: Any) -> Answered:
-    if value is not None and (fault := _unfit(snapshot, setting, value)):
+    if value is not None and (fault := _why_not_settable(snapshot, setting, value)):
         return snapshot, answer("invalid_arguments", fault, tool=tool)
     text = json.dumps(value, sort_keys=True) if value is not None else None
     done = "is set" if value is not None else "is as your operator has it"
-    return await _stored(services, snapshot, tool, OwnSetting("value", setting), text, f"'{setting}' {done}.")
+    return await _store_setting(services, snapshot, tool, OwnSetting("value", setting), text, f"'{setting}' {done}.")
 
 
-def _unfit(snapshot: Snapshot, setting: str, value: Any) -> str:
+def _why_not_settable(snapshot: Snapshot, setting: str, value: Any) -> str:
     """Return why a value cannot be set, or nothing."""
     if setting == "lease":
         fits = lease_of(value) is not None
@@ -192,10 +192,10 @@ async def _set_loadout(services: Services, snapshot: Snapshot, tool: Tool, value
         return snapshot, answer("refused", f"'{value}' is wider than '{base}', which this session has.", tool=tool)
     chosen = base if value is None else value
     after, outcome = await apply_command(services, snapshot, SetLoadout(loadout=chosen, own=value is not None))
-    return after, _done(tool, outcome.message)
+    return after, _ok_answer(tool, outcome.message)
 
 
-async def _own(services: Services, snapshot: Snapshot) -> OwnSettings:
+async def _own_settings(services: Services, snapshot: Snapshot) -> OwnSettings:
     """Return what the agent has set for itself, for this principal, or for this child alone (P10)."""
     info = snapshot.info
     if info.parent is not None:
@@ -203,7 +203,7 @@ async def _own(services: Services, snapshot: Snapshot) -> OwnSettings:
     return (await services.store.stored_permissions()).own_settings.get(info.key.agent, {}).get(info.key.principal, {})
 
 
-async def _stored(
+async def _store_setting(
     services: Services, snapshot: Snapshot, tool: Tool, setting: OwnSetting, value: str | None, message: str
 ) -> Answered:
     """Store a setting of the agent for its principal, or of a child for itself, with its record (P10, X4)."""
@@ -220,10 +220,10 @@ async def _stored(
     else:
         await services.store.set_own(key.agent, key.principal, {setting: value}, audit=[record])
     services.events.emit("permissions_changed", {"agent": key.agent, "subject": setting.name, "by": by})
-    return await read(services, snapshot.info), _done(tool, message)
+    return await read_snapshot(services, snapshot.info), _ok_answer(tool, message)
 
 
-def _done(tool: Tool, message: str) -> CallAnswer:
+def _ok_answer(tool: Tool, message: str) -> CallAnswer:
     return CallAnswer(status="ok", result=text_result(message), tool=tool)
 
 

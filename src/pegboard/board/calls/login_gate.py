@@ -47,7 +47,7 @@ class NotLoggedIn(NamedTuple):
         )
 
 
-class NoLogin(NamedTuple):
+class LoginImpossible(NamedTuple):
     """Why a login that is wanted cannot be made; nothing in it is secret."""
 
     text: str
@@ -62,7 +62,7 @@ async def after_login(
         return answer("tool_unavailable", masker.text(error.text), tool=tool)
     need = LoginNeed(plugin=decided.spec.name, owner=decided.owner, scopes=error.scopes)
     try:
-        missing = await _asked(call, decided.source.logins, decided.spec, need)
+        missing = await _request_login(call, decided.source.logins, decided.spec, need)
     except PegboardError as failed:
         return answer("tool_unavailable", masker.text(failed.text), tool=tool)
     return None if missing is None else needs_login(call, key, missing, tool)
@@ -70,29 +70,33 @@ async def after_login(
 
 async def missing_logins(
     call: CallRequest, snapshot: Snapshot, plugins: Iterable[str]
-) -> Sequence[NotLoggedIn | NoLogin]:
+) -> Sequence[NotLoggedIn | LoginImpossible]:
     """Return the logins that these plugins still want, after the client was asked for each, or why none can be made."""
     owner = login_owner(snapshot.permissions, snapshot.info.pool_user)
-    found: list[NotLoggedIn | NoLogin] = []
+    found: list[NotLoggedIn | LoginImpossible] = []
     for name in dict.fromkeys(plugins):
-        missing = await _missing(call, call.services.loader.specs[name], owner)
+        missing = await _find_missing_login(call, call.services.loader.specs[name], owner)
         if missing is not None:
             found.append(missing)
     return found
 
 
-async def _missing(call: CallRequest, spec: PluginSpec, owner: LoginOwner) -> NotLoggedIn | NoLogin | None:
+async def _find_missing_login(
+    call: CallRequest, spec: PluginSpec, owner: LoginOwner
+) -> NotLoggedIn | LoginImpossible | None:
     source = call.services.loader.source_of(spec)
     if not isinstance(source, HasLogins):
         return None
     try:
         need = await source.logins.needed(spec, owner)
-        return None if need is None else await _asked(call, source.logins, spec, need)
+        return None if need is None else await _request_login(call, source.logins, spec, need)
     except PegboardError as error:
-        return NoLogin(call.services.masker.text(error.text))
+        return LoginImpossible(call.services.masker.text(error.text))
 
 
-async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need: LoginNeed) -> NotLoggedIn | None:
+async def _request_login(
+    call: CallRequest, logins: ServerLogins, spec: PluginSpec, need: LoginNeed
+) -> NotLoggedIn | None:
     """Return nothing once somebody has logged in, else the login that waits.
 
     While the client is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
@@ -123,7 +127,7 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
     return None if state == "completed" else NotLoggedIn(need, pending, "The login was not completed.")
 
 
-def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | NoLogin) -> CallAnswer:
+def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | LoginImpossible) -> CallAnswer:
     """Return the answer to a call of a tool that nobody has seen, because its server wants a login."""
     if isinstance(missing, NotLoggedIn):
         return needs_login(call, key, missing, None)

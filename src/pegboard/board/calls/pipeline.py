@@ -7,18 +7,18 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from pegboard.board.calls.approval_gate import Passed, ask_client, require_approval, waiting
-from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
-from pegboard.board.calls.commands import carry_out, used
+from pegboard.board.calls.approval_gate import Passed, ask_client, require_approval, waiting_answer
+from pegboard.board.calls.call_request import Answered, CallRequest, deny_call, refuse_by_guard
+from pegboard.board.calls.commands import record_use, run_command
 from pegboard.board.calls.login_gate import after_login, missing_logins, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
-from pegboard.board.observability.audit import numbers_of
+from pegboard.board.observability.audit import times_of_call
 from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.services import Services
-from pegboard.board.snapshot import DecidedCall, Snapshot, read
+from pegboard.board.snapshot import DecidedCall, Snapshot, read_snapshot
 from pegboard.core.access.approvals.demands import rules_of
-from pegboard.core.access.guards import broken
+from pegboard.core.access.guards import broken_rule
 from pegboard.core.access.instances import login_owner, pool_scope
 from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.naming import did_you_mean, some_of
@@ -33,7 +33,7 @@ from pegboard.core.state.call_plans import (
     Refuse,
     Run,
     answer,
-    not_read_only,
+    not_read_only_refusal,
     outside_focus,
     plan_call,
     refused_for_own_file,
@@ -42,7 +42,7 @@ from pegboard.core.state.call_plans import (
 from pegboard.core.state.commands import Load
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.subjects import reachable
-from pegboard.core.state.transitions import used as with_use
+from pegboard.core.state.transitions import use_tool as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -52,21 +52,21 @@ MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
 
 
-def run(call: CallRequest, snapshot: Snapshot) -> Coroutine[Any, Any, Answered]:
+def run_call(call: CallRequest, snapshot: Snapshot) -> Coroutine[Any, Any, Answered]:
     """Return the session after a call of a tool, and what came of it."""
-    decided = _known(call, snapshot)
+    decided = _remembered_decision(call, snapshot)
     if decided is not None and decided.rules is None:  # nobody has to approve it
         return _execute(call, snapshot, decided)
-    return _run(call, snapshot, decided)
+    return _decide_and_run(call, snapshot, decided)
 
 
-async def _run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | CallAnswer | None) -> Answered:
+async def _decide_and_run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | CallAnswer | None) -> Answered:
     """Decide a call that may need an approval, and carry it out.
 
     Where its client can be asked for an approval that it needs, and answers, everything is decided anew (A3).
     """
     if decided is None:
-        snapshot, decided = await _decided(call, snapshot)
+        snapshot, decided = await _decide_call(call, snapshot)
     if isinstance(decided, CallAnswer):
         return snapshot, decided
     snapshot, answered = await _execute(call, snapshot, decided)
@@ -77,8 +77,8 @@ async def _run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | Cal
     why = await ask_client(call, call.client, approval)
     call.waited = round((time.monotonic() - asked) * 1000, 3)
     if why:
-        return snapshot, waiting(approval, answered.tool, why)
-    snapshot, decided = await _decided(call, await read(call.services, snapshot.info))
+        return snapshot, waiting_answer(approval, answered.tool, why)
+    snapshot, decided = await _decide_call(call, await read_snapshot(call.services, snapshot.info))
     if isinstance(decided, CallAnswer):
         return snapshot, decided
     return await _execute(call, snapshot, decided)
@@ -86,16 +86,16 @@ async def _run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | Cal
 
 async def decide(call: CallRequest, snapshot: Snapshot) -> CallAnswer | Tool:
     """Return what a call comes to that does not run, else the tool that would run; nothing of it is stored."""
-    decided = _known(call, snapshot)
+    decided = _remembered_decision(call, snapshot)
     if decided is None:
-        snapshot, decided = await _decided(call, snapshot)
+        snapshot, decided = await _decide_call(call, snapshot)
         if isinstance(decided, CallAnswer):
             return decided
-    passed = await _checked(call, snapshot, decided)
+    passed = await _check_call(call, snapshot, decided)
     return passed if isinstance(passed, CallAnswer) else decided.tool.tool
 
 
-def _known(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
+def _remembered_decision(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
     """Return how a call runs, if one of its name was decided for these permissions and this state (P4)."""
     decided = snapshot.decided.get(call.name)
     if decided is None or decided.permissions is not snapshot.permissions:
@@ -103,34 +103,34 @@ def _known(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
     if decided.stored is not snapshot.stored and decided.stored != snapshot.stored:
         return None
     here = call.shown.focus is None and not call.read_only
-    if not here and _refused_here(call, snapshot, decided.tool.tool) is not None:
+    if not here and _refusal_of_call(call, snapshot, decided.tool.tool) is not None:
         return None
-    return None if _came_too_early(call, decided) else decided
+    return None if _was_called_too_early(call, decided) else decided
 
 
-def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
+def _was_called_too_early(call: CallRequest, decided: DecidedCall) -> bool:
     """Return whether a call started before the load of its tool was answered, which the model is to read (D2)."""
     early = call.request.started_before_load_of(decided.tool.tool.id)
     return early and decided.permissions.agent.unloaded_call != "run"
 
 
-async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
+async def _decide_call(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     call.unread, call.cautious = None, False
-    snapshot, plan = await _planned(call, snapshot)
+    snapshot, plan = await _plan_with_plugin(call, snapshot)
     if not isinstance(plan, Run) and await call.services.store.catch_up():  # done at another replica a moment ago (G14)
-        snapshot, plan = await _planned(call, await read(call.services, snapshot.info))
+        snapshot, plan = await _plan_with_plugin(call, await read_snapshot(call.services, snapshot.info))
     owner = plan.owner if isinstance(plan, Refuse) and plan.tool is None and not call.deciding else ""
     if owner and (remote := call.services.loader.remote_servers([owner])):
         if missing := await missing_logins(call, snapshot, remote):
             return snapshot, without_login(call, snapshot.info.key, missing[0])
-        snapshot, plan = await _planned(call, snapshot)
+        snapshot, plan = await _plan_with_plugin(call, snapshot)
     if isinstance(plan, Refuse):
-        return snapshot, await denied(call, snapshot, _with_hint(call, snapshot, plan), call.name)
+        return snapshot, await deny_call(call, snapshot, _refusal_with_hint(call, snapshot, plan), call.name)
     if isinstance(plan, LoadFirst):
         return await _loaded_first(call, snapshot, plan)
     decided = _keep_decided(call, snapshot, plan)
-    if _came_too_early(call, decided):
+    if _was_called_too_early(call, decided):
         refusal = same_batch(decided.tool.tool)
         if not _may_run_unread(call, snapshot, decided.tool.tool):
             return snapshot, await _denied_with_schema(call, snapshot, refusal)
@@ -142,16 +142,16 @@ async def _denied_with_schema(call: CallRequest, snapshot: Snapshot, refusal: Re
     """Return the audited refusal of a call whose tool the model has not read yet, with the schema of the tool."""
     data = None if refusal.tool is None else schema_of(refusal.tool)
     result = answer(refusal.status, refusal.message, data=data).result
-    return await denied(call, snapshot, refusal, call.name, result=result)
+    return await deny_call(call, snapshot, refusal, call.name, result=result)
 
 
-async def _planned(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Plan]:
+async def _plan_with_plugin(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Plan]:
     """Return what a call comes to, once the plugin that may have its tool has been seen (X1)."""
     plan = plan_call(snapshot.permissions, snapshot.state, call.name)
     if isinstance(plan, Refuse) and plan.tool is None:
         snapshot = await discover_called(call.services, snapshot, plan.owner)
         plan = plan_call(snapshot.permissions, snapshot.state, call.name)
-    if (tool := _of_code(plan)) is not None:
+    if (tool := _tool_needing_code(plan)) is not None:
         snapshot = await discover_code(call.services, snapshot, tool)
         plan = plan_call(snapshot.permissions, snapshot.state, call.name)
     if isinstance(plan, Refuse):
@@ -159,10 +159,10 @@ async def _planned(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Pla
     if isinstance(plan, LoadFirst) and call.shown.still_lists(plan.tool):
         plan = replace(plan, then="run", renews=True)
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.loaded.tool
-    return snapshot, _refused_here(call, snapshot, tool) or plan
+    return snapshot, _refusal_of_call(call, snapshot, tool) or plan
 
 
-def _of_code(plan: Plan) -> Tool | None:
+def _tool_needing_code(plan: Plan) -> Tool | None:
     """Return the tool whose code has to answer before the plan counts; a load asks for it itself (X1)."""
     match plan:
         case Run(loaded=loaded):
@@ -173,7 +173,7 @@ def _of_code(plan: Plan) -> Tool | None:
             return None
 
 
-def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse | None:
+def _refusal_of_call(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse | None:
     """Return the refusal of a call that the focus or the way it came excludes, or None (F3, G6)."""
     focus = call.shown.focus
     if focus is not None and tool.wire not in focus:
@@ -181,7 +181,7 @@ def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse |
     if call.read_only:
         plugins = snapshot.permissions.world.catalog.plugins
         if not call.services.pins.reads_only(plugins[tool.plugin], tool):
-            return not_read_only(tool)
+            return not_read_only_refusal(tool)
     return None
 
 
@@ -210,15 +210,17 @@ def _keep_decided(call: CallRequest, snapshot: Snapshot, plan: Run) -> DecidedCa
     return decided
 
 
-def _with_hint(call: CallRequest, snapshot: Snapshot, refusal: Refuse) -> Refuse:
+def _refusal_with_hint(call: CallRequest, snapshot: Snapshot, refusal: Refuse) -> Refuse:
     """Return a refusal with what may have been meant, or what is not known yet, where nothing was found (P9, X1)."""
     if refusal.status != "not_found":
         return refusal
     hint = did_you_mean(call.name, (tool.wire for tool in reachable(snapshot.permissions, snapshot.state)))
-    return replace(refusal, message=f"{refusal.message} {hint or _not_known_yet(call.services, snapshot)}".strip())
+    return replace(
+        refusal, message=f"{refusal.message} {hint or _unknown_plugins_text(call.services, snapshot)}".strip()
+    )
 
 
-def _not_known_yet(services: Services, snapshot: Snapshot) -> str:
+def _unknown_plugins_text(services: Services, snapshot: Snapshot) -> str:
     """Return what may have a tool that is not known, under the names by which the dialect loads it (X1)."""
     permissions = snapshot.permissions
     if not snapshot.info.stable:
@@ -237,7 +239,7 @@ async def _loaded_first(
     services, tool = call.services, plan.tool
     command = Load(names=(f"tool:{tool.id}",), renews=plan.renews)
     request = None if plan.renews else call.request
-    snapshot, outcome = await carry_out(services, snapshot, command, request, deciding=call.deciding)
+    snapshot, outcome = await run_command(services, snapshot, command, request, deciding=call.deciding)
     if outcome.status != "ok":
         item = outcome.items[0]
         return snapshot, answer(cast("CallStatus", item.status), item.message, tool=tool)
@@ -271,65 +273,65 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     where its server turned out to list another definition of the tool (A4).
     """
     services, tool, recorder = call.services, decided.tool.tool, call.services.recorder
-    call.digest, call.sent = recorder.measured(call.arguments, recorder.keyed or await recorder.take_key())
+    call.digest, call.sent = recorder.measure_arguments(call.arguments, recorder.keyed or await recorder.take_key())
     call.started, call.ran = time.monotonic(), None
-    arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided)
+    arguments = call.arguments if _is_plain(call, decided) else await _check_call(call, snapshot, decided)
     if isinstance(arguments, CallAnswer):
         if arguments.status in ("invalid_arguments", "ok"):
-            _called(call, snapshot, decided, arguments.status, answer=arguments)
+            _note_call(call, snapshot, decided, arguments.status, answer=arguments)
         return snapshot, arguments
     context = _context_of(call, snapshot, decided)
     if decided.renews:
-        snapshot = await used(services, snapshot, tool.id)
+        snapshot = await record_use(services, snapshot, tool.id)
     call.ran, call.handed = time.monotonic(), True
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
     except OtherDefinitionError:
         call.handed = False
-        return await _after_change(call, snapshot, decided, again=again)
+        return await _decide_after_change(call, snapshot, decided, again=again)
     except NeedsLoginError as error:
         call.handed = False
         failed = await after_login(call, snapshot.info.key, decided, error)
         if failed is None and again:
             return await _execute(call, snapshot, decided, again=False)
-        failed = failed or _failed(services, tool, error)
-        _called(call, snapshot, decided, failed.status, error=services.masker.text(error.message))
+        failed = failed or _error_answer(services, tool, error)
+        _note_call(call, snapshot, decided, failed.status, error=services.masker.text(error.message))
         return snapshot, failed
     except PegboardError as error:
-        failed = _failed(services, tool, error)
-        _called(call, snapshot, decided, failed.status, error=failed.message)
+        failed = _error_answer(services, tool, error)
+        _note_call(call, snapshot, decided, failed.status, error=failed.message)
         return snapshot, failed
     except BaseException:
-        _called(call, snapshot, decided, "cancelled")
+        _note_call(call, snapshot, decided, "cancelled")
         raise
     if not isinstance(decided.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
     if result.meta and result.meta.get("pegboard/refused_by") == "guard":
-        return snapshot, await guarded(call, snapshot, tool, result)
+        return snapshot, await refuse_by_guard(call, snapshot, tool, result)
     answered = CallAnswer(status="error" if result.is_error else "ok", result=result, tool=tool)
     error = joined_text(result) if result.is_error else ""
-    _called(call, snapshot, decided, answered.status, error=error, answer=answered)
+    _note_call(call, snapshot, decided, answered.status, error=error, answer=answered)
     if decided.permissions.agent.remember and answered.status == "ok":
-        _remember(services, snapshot, tool)
+        _remember_use(services, snapshot, tool)
     return snapshot, answered
 
 
-async def _after_change(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool) -> Answered:
+async def _decide_after_change(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool) -> Answered:
     """Decide a call once more whose server lists another definition of the tool by now, or none (A4)."""
     tool = decided.tool.tool
     listed = call.services.loader.catalog.by_id(tool.id) is not None
     if listed and again:
-        snapshot, changed = await _decided(call, await read(call.services, snapshot.info))
+        snapshot, changed = await _decide_call(call, await read_snapshot(call.services, snapshot.info))
         if isinstance(changed, CallAnswer):
             return snapshot, changed
         return await _execute(call, snapshot, changed, again=False)
     why = "lists it with another definition here" if listed else "does not list it any more"
     failed = answer("tool_unavailable", f"'{tool.wire}' was not called: its server {why}.", tool=tool)
-    _called(call, snapshot, decided, failed.status, error=failed.message)
+    _note_call(call, snapshot, decided, failed.status, error=failed.message)
     return snapshot, failed
 
 
-def _remember(services: Services, snapshot: Snapshot, tool: Tool) -> None:
+def _remember_use(services: Services, snapshot: Snapshot, tool: Tool) -> None:
     """Remember which needs a call that worked has answered."""
     info = snapshot.info
     if needs := info.conversation.add_call(tool.id, snapshot.state.turn):
@@ -346,12 +348,12 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
     )
 
 
-async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
+async def _check_call(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
     tool, unread = decided.tool.tool, call.unread
     if call.lost is not None and (message := call.lost(tool)):
         return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
-    passed = await _passed(call, snapshot, decided)
+    passed = await _pass_guards(call, snapshot, decided)
     if unread is None or not isinstance(passed, CallAnswer):
         return passed
     if passed.status == "invalid_arguments" or (passed.status == "needs_approval" and call.cautious):
@@ -359,12 +361,12 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
     return passed
 
 
-async def _passed(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
+async def _pass_guards(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     tool = decided.tool.tool
-    if (misfit := await _misfit(call, snapshot, decided)) is not None:
+    if (misfit := await _answer_to_misfit(call, snapshot, decided)) is not None:
         return misfit
-    if decided.guards and (rule := broken(decided.guards, tool, call.arguments)):
-        return await guarded(call, snapshot, tool, text_result(rule, is_error=True))
+    if decided.guards and (rule := broken_rule(decided.guards, tool, call.arguments)):
+        return await refuse_by_guard(call, snapshot, tool, text_result(rule, is_error=True))
     if not call.services.own_files.clears(decided.spec, decided.tool.overrides, call.arguments):
         refused = await _refused_for_own_file(call, snapshot, decided)
         if refused is not None:
@@ -374,15 +376,15 @@ async def _passed(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -
     return await require_approval(call, snapshot, decided, decided.rules, _context_of(call, snapshot, decided))
 
 
-async def _misfit(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
+async def _answer_to_misfit(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
     """Return the answer to arguments that do not fit, or cannot be checked, or None (X2)."""
     tool = decided.tool.tool
     try:
         problems = await call.services.validator.problems(tool, call.arguments)
     except ToolUnavailableError as error:
-        failed = _failed(call.services, tool, error)
+        failed = _error_answer(call.services, tool, error)
         if not call.deciding:
-            _called(call, snapshot, decided, failed.status, error=failed.message)
+            _note_call(call, snapshot, decided, failed.status, error=failed.message)
         return failed
     if not problems:
         return None
@@ -395,7 +397,7 @@ async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: 
     services, tool = call.services, decided.tool.tool
     reading = services.pins.reads_only(decided.permissions.world.catalog.plugins[tool.plugin], tool)
     own = await services.own_files.refusal(decided.spec, decided.tool.overrides, tool, call.arguments, reading=reading)
-    return await denied(call, snapshot, refused_for_own_file(tool, own), tool.wire) if own else None
+    return await deny_call(call, snapshot, refused_for_own_file(tool, own), tool.wire) if own else None
 
 
 def _context_of(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallContext:
@@ -406,14 +408,14 @@ def _context_of(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> 
     )
 
 
-def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
+def _error_answer(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     """Return the answer to a call that its source could not bring to an end."""
     message = services.masker.text(error.text)
     failed = answer(failure_of(error), message, tool=tool)
     return failed._replace(server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
 
-def _called(
+def _note_call(
     call: CallRequest,
     snapshot: Snapshot,
     decided: DecidedCall,
@@ -435,7 +437,7 @@ def _called(
         duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
     result = None if answer is None else answer.result
-    numbers = numbers_of(call.came, call.ran, now, waited=call.waited, sent=call.sent, result=result)
+    numbers = times_of_call(call.came, call.ran, now, waited=call.waited, sent=call.sent, result=result)
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
     if worked and asked_nobody and not (kept.arguments or kept.results):  # the line has all that is wanted

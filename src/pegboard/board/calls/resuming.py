@@ -6,11 +6,11 @@ import json
 from typing import Any, cast
 
 from pegboard.board.calls import pipeline
-from pegboard.board.calls.approval_gate import ended
+from pegboard.board.calls.approval_gate import ended_answer
 from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.services import AwaitingCall, Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.shown_to_model import Shown
+from pegboard.board.views.shown_to_model import ShownToModel
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, text_result
@@ -19,7 +19,7 @@ from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 
 
-async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as: str, result: Any) -> CallAnswer:
+async def resume(services: Services, snapshot: Snapshot, shown: ShownToModel, waits_as: str, result: Any) -> CallAnswer:
     """Return what came of a call that waited; everything about it is decided anew.
 
     ``waits_as`` is the id of its approval, or of the waiting call itself where it waits for a login. ``result`` is what
@@ -27,19 +27,19 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as:
 
     Raises ``UsageError`` where a result is handed in for a call that runs here.
     """
-    awaiting = services.awaiting_login.of(snapshot.info.key, waits_as)
+    awaiting = services.awaiting_login.waiting_call(snapshot.info.key, waits_as)
     if awaiting is not None:
         if result is not None:
-            raise _runs_here(awaiting.name)
-        return await _again(services, snapshot, shown, awaiting)
+            raise _runs_here_error(awaiting.name)
+        return await _run_again(services, snapshot, shown, awaiting)
     approval = await services.store.approval(waits_as)
-    if approval is None or not _is_of(approval, snapshot.info.key):
+    if approval is None or not _belongs_to(approval, snapshot.info.key):
         return answer("not_found", f"There is no approval and no waiting call '{waits_as[:100]}' in this session.")
     if result is not None and approval.kind != "external":
-        raise _runs_here(approval.tool)
-    if (over := ended(approval, services.store.clock())) is not None:
+        raise _runs_here_error(approval.tool)
+    if (over := ended_answer(approval, services.store.clock())) is not None:
         return over
-    arguments = await _as_asked(services, approval)
+    arguments = await _arguments_as_asked(services, approval)
     if arguments is None:
         message = (
             f"The arguments of '{approval.tool}' hold a secret and are not stored. Make the same call again: it runs "
@@ -47,7 +47,7 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as:
         )
         return answer("refused", message)
     with snapshot.info.conversation.requests.start() as request:
-        handed_in = None if result is None else result_of(result)
+        handed_in = None if result is None else result_from_program(result)
         call = CallRequest(
             services=services,
             name=approval.binding.tool,
@@ -57,10 +57,10 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as:
             approval=approval,
             result=handed_in,
         )
-        return (await pipeline.run(call, snapshot))[1]
+        return (await pipeline.run_call(call, snapshot))[1]
 
 
-async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting: AwaitingCall) -> CallAnswer:
+async def _run_again(services: Services, snapshot: Snapshot, shown: ShownToModel, awaiting: AwaitingCall) -> CallAnswer:
     """Return what came of a call that waited for a login: it runs once, and waits on for as long as it has not run."""
     if awaiting.resumed:
         message = f"'{awaiting.name}' was not called: the waiting call {awaiting.id} has been resumed already."
@@ -80,7 +80,7 @@ async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting:
         )
         answered: CallAnswer | None = None
         try:
-            answered = (await pipeline.run(call, snapshot))[1]
+            answered = (await pipeline.run_call(call, snapshot))[1]
             return answered
         finally:
             by_approval = answered is not None and answered.status == "needs_approval"  # it is resumed by that id now
@@ -88,16 +88,16 @@ async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting:
                 calls.put(key, awaiting)
 
 
-def _runs_here(tool: str) -> UsageError:
+def _runs_here_error(tool: str) -> UsageError:
     return UsageError(f"'{tool}' runs here: no result is handed in for it.", code="approval_kind")
 
 
-def _is_of(approval: Approval, key: SessionKey) -> bool:
+def _belongs_to(approval: Approval, key: SessionKey) -> bool:
     own = approval.binding
     return (own.principal, own.agent, own.session) == (key.principal, key.agent, key.session)
 
 
-async def _as_asked(services: Services, approval: Approval) -> JsonObject | None:
+async def _arguments_as_asked(services: Services, approval: Approval) -> JsonObject | None:
     """Return the arguments as the model gave them, or None where this process does not have them."""
     given = services.unkept.get(approval.id) or approval.arguments
     fields = approval.fields.get("properties", {})
@@ -106,7 +106,7 @@ async def _as_asked(services: Services, approval: Approval) -> JsonObject | None
     return arguments if digest(key, canonical(arguments)) == approval.asked else None
 
 
-def result_of(value: Any) -> CallResult:
+def result_from_program(value: Any) -> CallResult:
     """Return what a program hands in as the result of a call: text, a result, or any JSON value."""
     match value:
         case CallResult():

@@ -41,7 +41,7 @@ class ScheduledRuns:
         """Look for what is due from now on, or no more; what runs goes on."""
         if self._looking is not None:
             self._looking.cancel()
-        self._looking = asyncio.get_running_loop().create_task(self._look_on(run)) if run is not None else None
+        self._looking = asyncio.get_running_loop().create_task(self._watch_schedules(run)) if run is not None else None
 
     async def aclose(self) -> None:
         """Stop looking, and what runs."""
@@ -51,26 +51,26 @@ class ScheduledRuns:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _look_on(self, run: RunDue) -> None:
+    async def _watch_schedules(self, run: RunDue) -> None:
         while True:
             for spec in tuple(self._services.loader.specs.values()):
                 source = self._services.loader.source_of(spec)
                 try:
                     while isinstance(source, ScheduleSource) and (due := await source.claim_due(spec)) is not None:
                         await self._room.acquire()
-                        task = asyncio.create_task(self._run(run, source, due))
+                        task = asyncio.create_task(self._run_schedule(run, source, due))
                         self._running.add(task)
-                        task.add_done_callback(self._ended)
+                        task.add_done_callback(self._finish_task)
                 except Exception as error:  # a plugin's own code may raise anything
                     text = self._services.masker.text(f"{type(error).__name__}: {error}")
                     log.warning("the schedules of %s cannot be read: %s", spec.name, text)
             await asyncio.sleep(EVERY)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._room.release()
 
-    async def _run(self, run: RunDue, source: ScheduleSource, due: DueSchedule) -> None:
+    async def _run_schedule(self, run: RunDue, source: ScheduleSource, due: DueSchedule) -> None:
         """Run a schedule, if its agent may still plan; keep and audit what came of it."""
         started, outcome, error = time.perf_counter(), "ok", ""
         try:
@@ -87,7 +87,7 @@ class ScheduledRuns:
         finally:
             error = self._services.masker.text(one_line(error, limit=300))
             duration = round((time.perf_counter() - started) * 1000, 3)
-            self._note(due, outcome, error, duration)
+            self._record_run(due, outcome, error, duration)
         with suppress(Exception):  # its history is not what is run
             await source.note_run(due, error)
 
@@ -103,7 +103,7 @@ class ScheduledRuns:
             return f"Agent '{due.agent}' may not use plugin '{one_line(due.plugin, limit=100)}' any more."
         return ""
 
-    def _note(self, due: DueSchedule, outcome: str, error: str, duration: float) -> None:
+    def _record_run(self, due: DueSchedule, outcome: str, error: str, duration: float) -> None:
         key = SessionKey(principal=due.principal, agent=due.agent, session=due.session)
         decision = "refused" if outcome == "refused" else "allowed"
         recorder = self._services.recorder

@@ -14,7 +14,7 @@ from pegboard.errors import ToolUnavailableError
 _PATTERN: Final = frozenset("*?[")
 
 
-def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
+def misnamed_tools(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
     """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too.
 
     A pattern may mean no tool yet; no name at all in ``needs`` and ``when`` means the whole plugin.
@@ -38,7 +38,7 @@ def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableEr
         )
 
 
-def configured(manifest: Manifest, spec: PluginSpec) -> Manifest:
+def with_configuration(manifest: Manifest, spec: PluginSpec) -> Manifest:
     """Return a manifest with what the configuration adds to each tool."""
     if not (spec.requires or spec.needs or spec.when or spec.policy):
         return manifest
@@ -47,15 +47,15 @@ def configured(manifest: Manifest, spec: PluginSpec) -> Manifest:
 
 
 def _with_settings(tool: Tool, spec: PluginSpec, siblings: Collection[str]) -> Tool:
-    def said(table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    def texts_for(table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         return table.get(tool.name) or table.get(tool.wire) or ()
 
-    requires = (f"{spec.name}/{name}" if name in siblings else name for name in said(spec.requires))
+    requires = (f"{spec.name}/{name}" if name in siblings else name for name in texts_for(spec.requires))
     whens = (spec.when.get(name, "") for name in dict.fromkeys((tool.name, tool.wire, "")))
     return replace(
         tool,
         requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *said(spec.needs), *spec.needs.get("", ())))),
+        needs=tuple(dict.fromkeys((*tool.needs, *texts_for(spec.needs), *spec.needs.get("", ())))),
         when=tuple(dict.fromkeys((*tool.when, *filter(None, whens)))),
         policy=spec.policy.get(tool.name) or spec.policy.get(tool.wire) or tool.policy,
     )

@@ -14,7 +14,7 @@ from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.instances import pool_scope
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of, fault_of_error
+from pegboard.core.access.settings.predicates import Condition, ConditionAsker, conditions, fault_of, fault_of_error
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import ConditionalSource, HookRunner
@@ -28,7 +28,7 @@ LONGEST_REASON: Final = 300
 _MOST: Final = 4096
 _MOST_SHOWN: Final = 50
 _UNASKED: Final = ("", 0.0)
-_Key = tuple[Condition, Asker, str]
+_Key = tuple[Condition, ConditionAsker, str]
 """A predicate, on whose behalf it is asked, and whose object answers (G9)."""
 
 
@@ -42,8 +42,8 @@ class ConditionFault:
     fault: str
 
 
-def _asker(info: SessionInfo) -> Asker:
-    return Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
+def _asker(info: SessionInfo) -> ConditionAsker:
+    return ConditionAsker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
 
 
 class Availability:
@@ -66,9 +66,9 @@ class Availability:
             return permissions
         keys = self._keys(info, permissions, found)
         await self._renew([key for key in dict.fromkeys(key for _, key in keys) if not self._counts(key)])
-        return self._with(permissions, self._faults_of(keys))
+        return self._with_faults(permissions, self._faults_of(keys))
 
-    def _with(self, permissions: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
+    def _with_faults(self, permissions: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
         if not faults:
             return permissions
         key = permissions, frozenset(faults.items())
@@ -79,9 +79,9 @@ class Availability:
             known = self._applied[key] = permissions.with_faults(Frozen(faults))
         return known
 
-    def as_known(self, info: SessionInfo, permissions: CompiledPermissions) -> CompiledPermissions:
+    def with_known_faults(self, info: SessionInfo, permissions: CompiledPermissions) -> CompiledPermissions:
         """Return the permissions of a session with what could not run by the newest answers; none is asked for."""
-        return self._with(permissions, self._faults_of(self._keys(info, permissions, conditions(permissions))))
+        return self._with_faults(permissions, self._faults_of(self._keys(info, permissions, conditions(permissions))))
 
     def _keys(
         self, info: SessionInfo, permissions: CompiledPermissions, found: Iterable[tuple[str, Condition]]
@@ -113,25 +113,27 @@ class Availability:
         """Ask what has no answer that counts; one that was late already and has not answered yet is not waited for."""
         if not due:
             return
-        await self._prepared(due)
+        await self._prepare_functions(due)
         due = [key for key in due if not self._counts(key)]
-        asked = {key: self._asking.get(key) or self._ask(key) for key in due}
+        asked = {key: self._asking.get(key) or self._start_asking(key) for key in due}
         if waited := [task for key, task in asked.items() if key not in self._late]:
             await asyncio.wait(waited, timeout=PATIENCE)
         if len(self._faults) >= _MOST:
             self._faults.clear()
         for key, task in asked.items():
-            self._answered(key, task.result() if task.done() else f"Its condition did not answer in {PATIENCE:.0f} s.")
+            self._keep_answer(
+                key, task.result() if task.done() else f"Its condition did not answer in {PATIENCE:.0f} s."
+            )
             if not task.done():
                 self._late.add(key)
 
-    def _answered(self, key: _Key, fault: str) -> None:
+    def _keep_answer(self, key: _Key, fault: str) -> None:
         before = self._faults.get(key)
         self._faults[key] = fault, self.clock()
         if before is not None and before[0] != fault:
             self._changed(key[0].plugin)
 
-    async def _prepared(self, due: Iterable[_Key]) -> None:
+    async def _prepare_functions(self, due: Iterable[_Key]) -> None:
         """Import the functions of the configuration: that takes longer than they may."""
         if self._hooks is not None:
             hooks = {condition.name for condition, _, _ in due if ":" in condition.name}
@@ -141,28 +143,28 @@ class Availability:
                 for task in imports:
                     _ = task.cancel() if not task.done() else task.exception()
 
-    def _ask(self, key: _Key) -> asyncio.Task[str]:
+    def _start_asking(self, key: _Key) -> asyncio.Task[str]:
         task = self._asking[key] = asyncio.create_task(self._fault(*key), name=f"condition of {key[0].plugin}")
-        task.add_done_callback(partial(self._over, key))
+        task.add_done_callback(partial(self._keep_task_answer, key))
         return task
 
-    def _over(self, key: _Key, task: asyncio.Task[str]) -> None:
+    def _keep_task_answer(self, key: _Key, task: asyncio.Task[str]) -> None:
         """Keep an answer at once: whoever comes before those who wait for it does not ask again."""
         self._asking.pop(key, None)
         if key not in self._late and not task.cancelled() and task.exception() is None:
-            self._answered(key, task.result())
+            self._keep_answer(key, task.result())
         self._late.discard(key)
 
-    async def _fault(self, condition: Condition, who: Asker, scope: str) -> str:
+    async def _fault(self, condition: Condition, who: ConditionAsker, scope: str) -> str:
         try:
-            answer = await self._answer(condition, who, scope)
+            answer = await self._ask_condition(condition, who, scope)
         except (Exception, SystemExit) as error:  # a predicate's own code may raise anything
             fault = fault_of_error(error)
         else:
             fault = fault_of(answer)
         return self._loader.masker.text(one_line(fault, limit=LONGEST_REASON))
 
-    async def _answer(self, condition: Condition, who: Asker, scope: str) -> object:
+    async def _ask_condition(self, condition: Condition, who: ConditionAsker, scope: str) -> object:
         given = who.principal, who.agent, who.sub_app
         if ":" in condition.name and self._hooks is not None:
             return await self._hooks.ask(condition.name, *given)

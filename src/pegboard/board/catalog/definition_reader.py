@@ -35,9 +35,9 @@ class DefinitionReader:
         """Read definitions in a task of its own, and record what they say; ``others`` are the names of other tools."""
         self._unread.append((plugin, tools, others))
         if self._reading is None or self._reading.done():
-            self._reading = start_detached(self._read(), name="read definitions")
+            self._reading = start_detached(self._read_next(), name="read definitions")
 
-    async def _read(self) -> None:
+    async def _read_next(self) -> None:
         while self._unread:
             plugin, tools, others = self._unread.pop(0)
             found = await self.findings(tools, others())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from pegboard.board.catalog.apply_settings import configured, misnamed
+from pegboard.board.catalog.apply_settings import misnamed_tools, with_configuration
 from pegboard.board.catalog.manifests import Manifests, still_unavailable
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.core.model.agents import World
@@ -98,7 +98,7 @@ def _conditional(plugins: Iterable[Plugin]) -> bool:
     return any(tool.when for plugin in plugins for tool in plugin.tools)
 
 
-async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
+async def _wait_for_tasks(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
 
@@ -132,11 +132,11 @@ class CatalogLoader:
         self._restoring: asyncio.Task[None] | None = None
         self._restored: dict[tuple[str, str], PluginRequest] = {}  # code that has not answered in this process yet
         self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
-        pins.on_changed, pins.names_of_others = self._on_pins_changed, self._names_of_others
+        pins.on_changed, pins.names_of_others = self._take_changed_lists, self._names_of_others
         for source in self.sources:
-            source.on_changed(self._on_tools_changed)
+            source.on_changed(self._refetch_tools)
             if isinstance(source, ListReader):
-                source.on_read(self._on_list_read)
+                source.on_read(self._take_read_list)
 
     async def adopt(self, specs: Mapping[str, PluginSpec], world: World) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known."""
@@ -156,12 +156,12 @@ class CatalogLoader:
         self._pins.note_unpinned()
         self.conditional = _conditional(self.catalog.plugins.values())
 
-    def supposing(self, specs: Mapping[str, PluginSpec]) -> Catalog:
+    def supposed_catalog(self, specs: Mapping[str, PluginSpec]) -> Catalog:
         """Return the catalog under other settings, as far as it is known; nothing is asked, read or kept."""
         plugins: list[Plugin] = []
         for name, spec in specs.items():
             known, before = self.catalog.plugins.get(name), self.specs.get(name)
-            alike = known is not None and before is not None and _shown(before) == _shown(spec)
+            alike = known is not None and before is not None and _relevant_settings(before) == _relevant_settings(spec)
             plugins.append(known if known is not None and alike else plugin_of(spec))
         return Catalog(plugins)
 
@@ -171,9 +171,9 @@ class CatalogLoader:
             if not plugin.variants:
                 found = await self._with_stored(plugin, PluginRequest(plugin=name))
                 if found is not plugin and self._newest(name) is plugin:
-                    self._arrive(found)
+                    self._add_to_catalog(found)
         for plugin in await self._with_stored_variants(world):
-            self._arrive(plugin)
+            self._add_to_catalog(plugin)
 
     def join(self, specs: Mapping[str, PluginSpec], world: World) -> None:
         """Add the plugins that are not known yet; the others stay as they are, but for how they came in.
@@ -200,11 +200,11 @@ class CatalogLoader:
         """Return a plugin with what is stored of it under the overrides; its source counts once it has answered."""
         spec, key = self.specs[plugin.name], want.key
         source = self.source_of(spec)
-        stored = await self.manifests.of(source, spec, want.overrides)
+        stored = await self.manifests.stored_manifest(source, spec, want.overrides)
         if stored is None or plugin.variant(key[1]).unavailable:
             return plugin
         manifest = stored.manifest
-        if not isinstance(spec, ServerSpec) and any(misnamed(manifest, spec)):
+        if not isinstance(spec, ServerSpec) and any(misnamed_tools(manifest, spec)):
             return plugin
         if isinstance(source, CodeSource):
             self._restored[key] = want
@@ -261,13 +261,13 @@ class CatalogLoader:
         plugins = self.catalog.plugins
         return [want for key, want in self._restored.items() if plugins[want.plugin].variant(key[1]).stale]
 
-    def under_way(self, want: PluginRequest) -> str:
+    def line_being_imported(self, want: PluginRequest) -> str:
         """Return which line of a plugin's code runs while it is brought in; empty where that is unknown."""
         spec = self.specs[want.plugin]
         source = self.source_of(spec)
         return self.masker.text(source.under_way(spec, want.overrides)) if isinstance(source, ImportingSource) else ""
 
-    def answered(self, plugin: Plugin) -> bool:
+    def has_answered(self, plugin: Plugin) -> bool:
         """Return whether some of what is known of a plugin is an answer of its source to this process."""
         return any(v.known and (plugin.name, key) not in self._restored for key, v in plugin.variants.items())
 
@@ -291,18 +291,18 @@ class CatalogLoader:
             if self.missing(want, retry=retry, confirm=confirm):
                 (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
                 if wait is None:
-                    self._need(want.plugin)
+                    self._prefer_plugin(want.plugin)
         if not (near or far):
             return False
         if wait is None:
-            await _wait(near | far, None)
+            await _wait_for_tasks(near | far, None)
             return True
-        await _wait(far - self._late, wait)
-        await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
+        await _wait_for_tasks(far - self._late, wait)
+        await _wait_for_tasks(near - self._late, CONSTRUCT_WAIT if patient else wait)
         self._late |= {task for task in near | far if not task.done()}
         return True
 
-    def _need(self, plugin: str) -> None:
+    def _prefer_plugin(self, plugin: str) -> None:
         """Let a plugin begin to start before those that no request waits for."""
         source = self.source_of(self.specs[plugin])
         if isinstance(source, SourceWithTurns):
@@ -323,11 +323,11 @@ class CatalogLoader:
         task = self._tasks.get(want.key)
         if task is None:
             task = self._tasks[want.key] = start_detached(
-                self._describe(want), name=f"describe {want.plugin}", done=partial(self._ended, want)
+                self._describe(want), name=f"describe {want.plugin}", done=partial(self._forget_task, want)
             )
         return task
 
-    def _ended(self, want: PluginRequest, task: asyncio.Task[None]) -> None:
+    def _forget_task(self, want: PluginRequest, task: asyncio.Task[None]) -> None:
         self._tasks.pop(want.key, None)
         self._late.discard(task)
 
@@ -345,11 +345,11 @@ class CatalogLoader:
             log.debug("plugin %s failed", want.plugin, exc_info=True)
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
-        await self._on_list_arrived(want, spec, manifest)
+        await self._take_new_list(want, spec, manifest)
         if isinstance(source, ListReader):
             source.note_compared(spec, manifest)
 
-    async def _on_list_read(self, name: str, manifest: Manifest, whole: bool) -> None:
+    async def _take_read_list(self, name: str, manifest: Manifest, whole: bool) -> None:
         """Take in a list that was read since a connection is new; what it changes counts once this returns (A4)."""
         spec = self.specs.get(name)
         if not isinstance(spec, ServerSpec):
@@ -357,17 +357,17 @@ class CatalogLoader:
         if not whole:  # what others see of it, who have another login, stays
             manifest = self._pins.with_others(name, manifest)
         if not self._pins.is_newest(name, manifest):
-            await self._on_list_arrived(PluginRequest(plugin=name), spec, manifest)
+            await self._take_new_list(PluginRequest(plugin=name), spec, manifest)
             if self._arrived:
                 self._publish()
 
-    async def _on_list_arrived(self, want: PluginRequest, spec: PluginSpec, manifest: Manifest) -> None:
+    async def _take_new_list(self, want: PluginRequest, spec: PluginSpec, manifest: Manifest) -> None:
         """Keep what a source reports of a plugin, compare it with the pins, and take it into the catalog (A4).
 
         It is the one way in: whatever asked for the list, and whichever connection it was read on.
         """
         source = self.source_of(spec)
-        before = await self.manifests.of(source, spec, want.overrides)
+        before = await self.manifests.stored_manifest(source, spec, want.overrides)
         manifest = manifest.with_first_known(spec.name, before.manifest if before is not None else None)
         if isinstance(spec, ServerSpec):
             manifest = self._pins.with_digests(spec.name, manifest)
@@ -379,18 +379,18 @@ class CatalogLoader:
         if self.specs.get(want.plugin) != spec:
             return
         self._restored.pop(want.key, None)
-        for fault in misnamed(manifest, spec):
+        for fault in misnamed_tools(manifest, spec):
             if not isinstance(spec, ServerSpec):  # a guard that is misspelt must not let anything through
                 self._fault(want, spec, fault)
                 return
             log.warning("%s It counts for nothing.", fault.message)
-        self._arrive(self._with_list(self._newest(spec.name), spec, want.key[1], manifest))
+        self._add_to_catalog(self._with_list(self._newest(spec.name), spec, want.key[1], manifest))
 
     def _with_list(
         self, plugin: Plugin, spec: PluginSpec, key: str, manifest: Manifest, *, stale: bool = False
     ) -> Plugin:
         """Return a plugin with a list of its tools; a server is for what it says now that counts (A4)."""
-        plugin = plugin.with_manifest(key, self._apply_conditions(configured(manifest, spec)), stale=stale)
+        plugin = plugin.with_manifest(key, self._apply_conditions(with_configuration(manifest, spec)), stale=stale)
         if not isinstance(spec, ServerSpec) or spec.description:
             return plugin
         description, described_by = manifest.purpose(spec.name)
@@ -408,7 +408,7 @@ class CatalogLoader:
         stated = "" if tool.unavailable.startswith(_LACKS) else tool.unavailable
         return tool if (stated or lacks) == tool.unavailable else replace(tool, unavailable=stated or lacks)
 
-    def _on_pins_changed(self, lists: Mapping[str, Manifest]) -> None:
+    def _take_changed_lists(self, lists: Mapping[str, Manifest]) -> None:
         """Take in lists of servers that read otherwise under other pins, before the catalog is asked for again."""
         for name, manifest in lists.items():
             spec, plugin = self.specs.get(name), self.catalog.plugins.get(name)
@@ -417,7 +417,7 @@ class CatalogLoader:
         if self._arrived:
             self._publish()
 
-    def _on_tools_changed(self, plugin: str) -> None:
+    def _refetch_tools(self, plugin: str) -> None:
         """Fetch the tools of a plugin again that says that they have changed."""
         if plugin in self.catalog.plugins:
             self.fetch(PluginRequest(plugin=plugin))
@@ -446,12 +446,12 @@ class CatalogLoader:
         runs = isinstance(spec, ServerSpec) and isinstance(error, UpstreamError)  # so that no connection has failed
         if runs and plugin.variant(want.key[1]).unavailable != shown:
             log.warning("%s", shown)
-        self._arrive(plugin.with_fault(want.key[1], shown, needs_login=isinstance(error, NeedsLoginError)))
+        self._add_to_catalog(plugin.with_fault(want.key[1], shown, needs_login=isinstance(error, NeedsLoginError)))
 
     def _newest(self, name: str) -> Plugin:
         return self._arrived.get(name) or self.catalog.plugins[name]
 
-    def _arrive(self, plugin: Plugin) -> None:
+    def _add_to_catalog(self, plugin: Plugin) -> None:
         """Take a plugin into the catalog with all that arrive in this turn of the loop.
 
         Whoever waits for the task in which it arrived runs after that.
@@ -481,7 +481,7 @@ class CatalogLoader:
             await source.aclose()
 
 
-def _shown(spec: PluginSpec) -> PluginSpec:
+def _relevant_settings(spec: PluginSpec) -> PluginSpec:
     """Return the settings of a plugin without those that change nothing of its tools."""
     return replace(
         spec, place=None, approve=EMPTY, approve_places=EMPTY, guards=EMPTY, instance=None, idle=None, confine=None,

@@ -37,7 +37,7 @@ class Manifests:
         self._stored: dict[tuple[str, str], Manifest] = {}  # of code, by plugin and fingerprint: not written again
         self._keeping = asyncio.Lock()
 
-    async def of(self, source: Source, spec: PluginSpec, overrides: JsonObject) -> StoredManifest | None:
+    async def stored_manifest(self, source: Source, spec: PluginSpec, overrides: JsonObject) -> StoredManifest | None:
         """Return what is stored of a plugin under these overrides, or None.
 
         Where nothing is stored of its code as it is now, the newest of earlier code counts, as a stale one.
@@ -74,7 +74,7 @@ class Manifests:
         Nothing is stored where its code has changed: the tools that it had before stay known.
         """
         code = _fingerprint(source, spec, overrides)
-        before = await self.of(source, spec, overrides)
+        before = await self.stored_manifest(source, spec, overrides)
         if code is not None and (before is None or not before.stale):
             known = Manifest() if before is None else before.manifest
             failed = replace(known, unavailable=reason, packages=installed_packages())

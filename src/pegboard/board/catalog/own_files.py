@@ -45,7 +45,7 @@ _TEXTS: Final[Mapping[OwnKind, str]] = {
 }
 
 
-class _Seen(NamedTuple):
+class _FolderEntries(NamedTuple):
     """A folder as it was: what tells it from another and from a later state, and its entries, folded.
 
     ``names`` is None where they are not known: there are too many, or a later change may look the same.
@@ -60,9 +60,9 @@ class FolderNames:
     """The entries of folders: whether one is there costs one look at the folder, however many are asked for."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _FolderEntries] = {}
 
-    def of(self, folder: str) -> frozenset[str] | None:
+    def entries_of(self, folder: str) -> frozenset[str] | None:
         """Return the entries of a folder, folded, or None where they are not known; links to nothing count."""
         try:
             status = os.stat(folder)  # noqa: PTH116
@@ -71,24 +71,24 @@ class FolderNames:
         state = (status.st_dev, status.st_ino, status.st_mtime_ns)
         seen = self._seen.get(folder)
         if seen is None or seen.state != state or (seen.names is None and not seen.too_many):
-            seen = self._seen[folder] = _read(folder, state)
+            seen = self._seen[folder] = _read_folder(folder, state)
         return seen.names
 
 
-def _read(folder: str, state: tuple[int, int, int]) -> _Seen:
+def _read_folder(folder: str, state: tuple[int, int, int]) -> _FolderEntries:
     changed = state[2]
     if time.time_ns() - changed < (_FINE if changed % _SECOND else _COARSE):
-        return _Seen(state, None)
+        return _FolderEntries(state, None)
     try:
         with os.scandir(folder) as entries:
-            names = frozenset(access.named_paths.folded(entry.name) for entry in islice(entries, _MOST_ENTRIES + 1))
+            names = frozenset(access.named_paths.fold_path(entry.name) for entry in islice(entries, _MOST_ENTRIES + 1))
     except OSError:
-        return _Seen(state, None)
-    return _Seen(state, None, too_many=True) if len(names) > _MOST_ENTRIES else _Seen(state, names)
+        return _FolderEntries(state, None)
+    return _FolderEntries(state, None, too_many=True) if len(names) > _MOST_ENTRIES else _FolderEntries(state, names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _FolderSnapshot:
     """What was in the folders that the arguments of one plugin start from, and when it has to be looked at anew.
 
     ``spec`` and ``overrides`` are kept with it: what is told apart by its identity must not be replaced meanwhile.
@@ -109,7 +109,7 @@ class OwnFilesGuard:
         self._find: Callable[[], OwnFiles] | None = None
         self._files: OwnFiles | None = None
         self._is_plain: Callable[[str], object] = bool
-        self._looks: dict[int, _Look] = {}
+        self._looks: dict[int, _FolderSnapshot] = {}
         self._entries = FolderNames()
         self._own_folders: dict[str, bool] = {}
 
@@ -123,7 +123,7 @@ class OwnFilesGuard:
             return True
         files = self._files
         if files is None:
-            files = self._found(self._find)
+            files = self._find_files(self._find)
         names: list[str] = []
         for value in arguments.values():
             if isinstance(value, str):
@@ -136,42 +136,46 @@ class OwnFilesGuard:
             return True
         look = self._looks.get(id(spec))
         if look is None or look.until < time.monotonic() or look.files is not files or look.overrides is not overrides:
-            look = self._looked(look, files, spec, overrides)
+            look = self._look_at_folders(look, files, spec, overrides)
         return look.names is not None and look.names.isdisjoint(names)
 
-    def _found(self, find: Callable[[], OwnFiles]) -> OwnFiles:
+    def _find_files(self, find: Callable[[], OwnFiles]) -> OwnFiles:
         self._is_plain = access.named_paths.plain_name
         self._files = find()
         self._own_folders.clear()
         return self._files
 
-    def _looked(self, last: _Look | None, files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> _Look:
+    def _look_at_folders(
+        self, last: _FolderSnapshot | None, files: OwnFiles, spec: PluginSpec, overrides: JsonObject
+    ) -> _FolderSnapshot:
         """Look at the folders that the arguments of a plugin start from, and keep for a moment what is there."""
         until = time.monotonic() + _LOOK
-        entries = self._seen_in(files, *_starts(files, spec, overrides))
+        entries = self._names_in_folders(files, *_start_folders(files, spec, overrides))
         if last is not None and last.entries == entries:
             names = last.names
         else:
             names = None if entries is None else frozenset[str]().union(*entries)
         if len(self._looks) >= _MOST_LOOKS:
             self._looks.clear()
-        look = self._looks[id(spec)] = _Look(
+        look = self._looks[id(spec)] = _FolderSnapshot(
             files=files, spec=spec, overrides=overrides, until=until, entries=entries, names=names
         )
         return look
 
-    def _seen_in(self, files: OwnFiles, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
+    def _names_in_folders(
+        self, files: OwnFiles, start: str, folders: Sequence[str]
+    ) -> tuple[frozenset[str], ...] | None:
         """Return what is in folders, and the names of Pegboard's own files, folded; None where that is not known."""
-        found, here = [files.names], self._entries.of(start)
+        found, here = [files.names], self._entries.entries_of(start)
         if here is None or self._is_own(files, start):
             return None
         found.append(here)
         for folder in folders:
             above, _, last = folder.rpartition("/")
-            if above == start and access.named_paths.folded(last) not in here:
+            if above == start and access.named_paths.fold_path(last) not in here:
                 continue
             if os.access(f"{folder}/", os.F_OK):
-                inside = self._entries.of(folder)
+                inside = self._entries.entries_of(folder)
                 if inside is None or self._is_own(files, folder):
                     return None
                 found.append(inside)
@@ -191,7 +195,7 @@ class OwnFilesGuard:
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, *, reading: bool
     ) -> str:
         """Return why a call is not made, in words for the model, or nothing."""
-        found = await self._named(spec, overrides, tool.name, arguments, reading=reading)
+        found = await self._named_file(spec, overrides, tool.name, arguments, reading=reading)
         if found is None:
             return ""
         argument, kind = found
@@ -206,34 +210,34 @@ class OwnFilesGuard:
         """
         if self.clears(spec, EMPTY, asked):
             return ""
-        found = await self._named(spec, EMPTY, "", asked, reading=True)
+        found = await self._named_file(spec, EMPTY, "", asked, reading=True)
         return f"'{found[0]}' names {_TEXTS[found[1]]}, which cannot be read through a server." if found else ""
 
-    async def _named(
+    async def _named_file(
         self, spec: PluginSpec, overrides: JsonObject, tool: str, arguments: JsonObject, *, reading: bool
     ) -> tuple[str, OwnKind] | None:
         if self._find is None or not arguments:
             return None
-        files = self._files or self._found(self._find)
-        start, given = _starts(files, spec, overrides)
+        files = self._files or self._find_files(self._find)
+        start, given = _start_folders(files, spec, overrides)
         folders = [start, *filter(os.path.isdir, given)]
         if sum(1 for _ in access.named_paths.named_texts(arguments)) > _AT_ONCE:
             return await asyncio.to_thread(files.named, tool, arguments, folders, reading=reading)
         return files.named(tool, arguments, folders, reading=reading)
 
 
-def _starts(files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:
+def _start_folders(files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:
     """Return the folder that a relative path in the arguments of a tool starts from, and paths that may be others."""
     if isinstance(spec, ServerSpec):
         start = os.path.join(files.server_folder, spec.cwd) if spec.cwd else files.server_folder  # noqa: PTH118
-        return start, _seen_from(start, spec.args, tuple(spec.env.values()) if spec.env else ())
+        return start, _paths_from_texts(start, spec.args, tuple(spec.env.values()) if spec.env else ())
     here = os.getcwd()  # noqa: PTH109
     start = here if spec.confine is None else spec.confine.folder or here
-    return start, _seen_from(start, tuple(_texts(overrides))) if overrides else ()
+    return start, _paths_from_texts(start, tuple(_texts(overrides))) if overrides else ()
 
 
 @lru_cache(maxsize=1000)
-def _seen_from(start: str, *texts: tuple[str, ...]) -> tuple[str, ...]:
+def _paths_from_texts(start: str, *texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths that texts are, seen from a folder; what is named as a script is no folder."""
     every = (text for some in texts for text in some if "\0" not in text and not access.named_paths.is_script(text))
     return tuple(os.path.join(start, os.path.expanduser(text)) for text in every)  # noqa: PTH111, PTH118

@@ -50,7 +50,7 @@ class PermissionCompiler:
         configured = world.agents is not self.world.agents
         self.world = world
         self._looked_up = ToolkitEntries(world)
-        self._outdate()
+        self._mark_outdated()
         if configured:
             self._before.clear()
             self._bare.clear()
@@ -68,13 +68,13 @@ class PermissionCompiler:
             async with self._taking_up:  # who asks at the same moment reads nothing again
                 token = self._store.known_token(asked) or token  # others may have taken up what came since
                 if self._is_news(token):
-                    await self._take_up(token)
+                    await self._take_permissions(token)
         return self._as_of
 
     def _is_news(self, token: ChangeToken) -> bool:
         return token is not self._token and (self._token is None or token[:2] != self._token[:2])
 
-    async def _take_up(self, token: ChangeToken) -> None:
+    async def _take_permissions(self, token: ChangeToken) -> None:
         if self._token is None or token.permissions != self._token.permissions:
             switches, personal, own, pauses, pins_revision = await self._store.stored_permissions()
             self._other_pins = await self._pins.refresh(pins_revision) or self._other_pins
@@ -83,11 +83,11 @@ class PermissionCompiler:
             self._switches, self._personal, self._own, self._pauses = now
             other_pins, self._other_pins = self._other_pins, False
             if other_pins or self._token is None:
-                self._outdate()
+                self._mark_outdated()
             else:
                 agents = {agent for each in (*before, *now) for agent in each}
                 pairs = tuple(zip(before, now, strict=True))
-                self._outdate({one for one in agents if any(old.get(one) != new.get(one) for old, new in pairs)})
+                self._mark_outdated({one for one in agents if any(old.get(one) != new.get(one) for old, new in pairs)})
         self._token = token
         self._as_of = object()
 
@@ -96,7 +96,7 @@ class PermissionCompiler:
         token = self._store.known_token(since)
         return self._as_of if token is not None and (token is self._token or token == self._token) else None
 
-    def _outdate(self, agents: Container[str] | None = None) -> None:
+    def _mark_outdated(self, agents: Container[str] | None = None) -> None:
         """Compile these agents anew when they are asked for, out of what was compiled last; None is every one.
 
         Children are all compiled anew: whose switches decide about them is not looked for.
@@ -145,14 +145,14 @@ class PermissionCompiler:
         inner = replace(info, constraints=replace(info.constraints, narrowed=own))
         return self.permissions(inner, tuple(above))
 
-    def of_agent(self, agent: str, principal: str | None = None) -> CompiledPermissions:
+    def permissions_of_agent(self, agent: str, principal: str | None = None) -> CompiledPermissions:
         """Return what an agent may outside of any session, for one principal or anybody, as of the last refresh."""
         if principal is None:
             return self._compile(agent, SessionConstraints())
         personal, own = self.personal(agent, principal), self.own_settings(agent, principal)
         return self._compile(agent, SessionConstraints(), personal, own)
 
-    def of_agent_with(
+    def permissions_with(
         self, agent: str, personal: Mapping[str, bool], own: OwnSettings = NO_SETTINGS
     ) -> CompiledPermissions:
         """Return what an agent may outside of any session, with these switches and own settings for one principal."""
@@ -172,35 +172,35 @@ class PermissionCompiler:
             )
         return known
 
-    def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
+    def supposing_switch(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
         stored = with_switch(self._switches.get(agent, {}), name, value, self.world)
-        return self._supposing(agent, stored, self.pauses(agent))
+        return self._for_supposed_switches(agent, stored, self.pauses(agent))
 
     def supposing_pause(self, agent: str, plugin: str | None, *, on: bool) -> PermissionCompiler:
         """Return a compiler of the same moment for which an agent, or a plugin of it, is paused or resumed."""
-        return self._supposing(agent, self.stored(agent), with_pause(self.pauses(agent), plugin, on=on))
+        return self._for_supposed_switches(agent, self.stored(agent), with_pause(self.pauses(agent), plugin, on=on))
 
     def supposing_switches(self, agent: str, stored: Mapping[str, bool]) -> PermissionCompiler:
         """Return a compiler of the same moment for which an agent has these stored switches alone, and no pause."""
-        return self._supposing(agent, stored, NOTHING_PAUSED)
+        return self._for_supposed_switches(agent, stored, NOTHING_PAUSED)
 
-    def _supposing(self, agent: str, stored: Mapping[str, bool], pauses: Pauses) -> PermissionCompiler:
+    def _for_supposed_switches(self, agent: str, stored: Mapping[str, bool], pauses: Pauses) -> PermissionCompiler:
         before = {
             key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
         }
         other = copy(self)
         other._pauses = {**self._pauses, agent: pauses}  # noqa: SLF001 - the same class
-        other._begin({**self._switches, agent: stored}, before, self.world)  # noqa: SLF001 - the same class
+        other._reset_compiled({**self._switches, agent: stored}, before, self.world)  # noqa: SLF001 - the same class
         return other
 
     def supposing_world(self, world: World) -> PermissionCompiler:
         """Return a compiler of the same moment under another configuration; nothing is stored or noted."""
         other = copy(self)
-        other._begin(self._switches, {}, world)  # noqa: SLF001 - the same class
+        other._reset_compiled(self._switches, {}, world)  # noqa: SLF001 - the same class
         return other
 
-    def _begin(
+    def _reset_compiled(
         self,
         switches: Mapping[str, Mapping[str, bool]],
         before: dict[tuple[object, ...], CompiledPermissions],
@@ -266,10 +266,10 @@ class NarrowedCompiler(PermissionCompiler):
         try:
             as_of = await self._whole.refresh(since)
         except StoreError:
-            self._follow(self._whole)
+            self._follow_compiler(self._whole)
             raise
         if as_of is not self._as_of:
-            self._follow(self._whole)
+            self._follow_compiler(self._whole)
             self._as_of = as_of
         return as_of
 
@@ -282,11 +282,11 @@ class NarrowedCompiler(PermissionCompiler):
         """Note that a child has set something for itself, which is stored nowhere."""
         self._whole.note_settings()
 
-    def _follow(self, whole: PermissionCompiler) -> None:
+    def _follow_compiler(self, whole: PermissionCompiler) -> None:
         part = self._narrow(whole, self.world)
         if part is not self.world:
             self.adopt(part)
         else:
-            self._outdate()
+            self._mark_outdated()
         stored = whole._switches, whole._personal, whole._own, whole._pauses  # noqa: SLF001 - the same class
         self._switches, self._personal, self._own, self._pauses = stored

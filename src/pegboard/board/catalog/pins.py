@@ -13,7 +13,7 @@ from pegboard.core.access import pins as rules
 from pegboard.core.access.descriptions import Finding, OtherNames
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinName, PinnedTool, Policy, ServerPins
-from pegboard.core.access.read_only import Claims, reads_only
+from pegboard.core.access.read_only import CountedClaims, reads_only
 from pegboard.core.model.naming import one_line, wire_name
 from pegboard.core.model.tools import EMPTY, Manifest, Plugin, Tool
 from pegboard.errors import UsageError
@@ -35,7 +35,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _List:
+class _ServerList:
     """The newest list of a server, and what it comes to."""
 
     manifest: Manifest
@@ -61,9 +61,9 @@ class DefinitionPins:
         self._known: Mapping[str, ServerPins] = {}
         self._news_pending = False  # they are others than those that ``refresh`` has told of
         self._uncompared: set[str] = set()  # servers whose pins have changed, and whose tools were not looked at since
-        self._lists: dict[str, _List] = {}
+        self._lists: dict[str, _ServerList] = {}
         self._pinned: dict[tuple[str, PinName, str], Tool] = {}  # what has changed, as pinned: plugin, name, digest
-        self._claims: dict[str, tuple[ServerPins, Claims]] = {}
+        self._claims: dict[str, tuple[ServerPins, CountedClaims]] = {}
         self._warned: dict[str, str] = {}
         self._found_unpinned: dict[str, int] = {}
         self._reader = DefinitionReader(recorder)
@@ -79,7 +79,7 @@ class DefinitionPins:
         before, self._known = self._known, await self._store.pins()
         self._news_pending = self._news_pending or before != self._known
         self._uncompared |= {name for name, one in self._known.items() if before.get(name) != one}
-        shown = {name: await self._compared(name) for name in sorted(self._uncompared & self._lists.keys())}
+        shown = {name: await self._newest_manifest(name) for name in sorted(self._uncompared & self._lists.keys())}
         self._revision = revision  # all of it was read
         self._uncompared.clear()
         if shown:
@@ -89,7 +89,7 @@ class DefinitionPins:
 
     # -- what counts ---------------------------------------------------------------------------------
 
-    def claims_of(self, plugin: str) -> Claims:
+    def claims_of(self, plugin: str) -> CountedClaims:
         """Return what counts of what a server says of its tools; nothing of one never seen."""
         known = self._known.get(plugin)
         if known is None:
@@ -98,7 +98,9 @@ class DefinitionPins:
         if cached is None or cached[0] is not known:
             pins = known.pins.values()
             read_only = frozenset(pin.name.tool for pin in pins if pin.read_only)
-            found = Claims(read_only=read_only, harmless=frozenset(pin.name.tool for pin in pins if pin.harmless))
+            found = CountedClaims(
+                read_only=read_only, harmless=frozenset(pin.name.tool for pin in pins if pin.harmless)
+            )
             cached = self._claims[plugin] = known, found
         return cached[1]
 
@@ -108,13 +110,13 @@ class DefinitionPins:
 
     def pending(self, plugin: Plugin) -> tuple[Tool, ...]:
         """Return the tools of a trusted server that say now that they only read, and do not count yet."""
-        return self._pending(plugin, "read_only")
+        return self._pending_tools(plugin, "read_only")
 
     def pending_harmless(self, plugin: Plugin) -> tuple[Tool, ...]:
         """Return the tools of a trusted server that say now that they destroy nothing, and do not count yet."""
-        return self._pending(plugin, "harmless")
+        return self._pending_tools(plugin, "harmless")
 
-    def _pending(self, plugin: Plugin, claim: str) -> tuple[Tool, ...]:
+    def _pending_tools(self, plugin: Plugin, claim: str) -> tuple[Tool, ...]:
         known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
         if plugin.kind != "server" or not plugin.trusted or known is None or own is None:
             return ()
@@ -132,8 +134,8 @@ class DefinitionPins:
     def with_digests(self, plugin: str, manifest: Manifest) -> Manifest:
         """Return a list of a server that has just arrived with the digests of its definitions, to be kept with it."""
         before = self._lists.get(plugin)
-        tools = tuple(_known(tool, before) for tool in manifest.tools)
-        digests = tuple(rules.kept_digest(_listed(tool, before)) for tool in tools)
+        tools = tuple(_reuse_tool(tool, before) for tool in manifest.tools)
+        digests = tuple(rules.kept_digest(_listed_tool(tool, before)) for tool in tools)
         return replace(manifest, tools=tools, digests=digests)
 
     async def compare(self, plugin: Plugin, manifest: Manifest, policy: Policy, *, stored: bool = False) -> Manifest:
@@ -144,19 +146,19 @@ class DefinitionPins:
         """
         before = self._lists.get(plugin.name)
         names = [PinName("tool", tool.name) for tool in manifest.tools]
-        tools = {name: _known(tool, before) for name, tool in zip(names, manifest.tools, strict=True)}
+        tools = {name: _reuse_tool(tool, before) for name, tool in zip(names, manifest.tools, strict=True)}
         digests = dict(zip(names, manifest.digests, strict=False))
-        listed = {name: _listed(tool, before, digests.get(name, "")) for name, tool in tools.items()}
+        listed = {name: _listed_tool(tool, before, digests.get(name, "")) for name, tool in tools.items()}
         manifest = replace(manifest, tools=tuple(tools.values()), digests=())
         tools[rules.SERVER_PIN], listed[rules.SERVER_PIN] = rules.server_definition(plugin.name, manifest)
         while True:
             known = self._known.get(plugin.name)
-            taken = self._taken(plugin, listed, known)
+            taken = self._clashing_tools(plugin, listed, known)
             judgement = rules.judge(known, listed, policy, taken=taken)
-            own = _List(manifest=manifest, listed=listed, tools=tools, policy=policy, judgement=judgement)
+            own = _ServerList(manifest=manifest, listed=listed, tools=tools, policy=policy, judgement=judgement)
             if not judgement.rows and not judgement.first:
                 break
-            if await self._keep(plugin.name, known, own):
+            if await self._store_pins(plugin.name, known, own):
                 if judgement.first and (stored or known is not None):
                     self._found_unpinned[plugin.name] = len(manifest.tools)
                 self._read_later(plugin.name, own)
@@ -165,7 +167,7 @@ class DefinitionPins:
         self._lists[plugin.name] = own
         if judgement.reported:
             self._warn(plugin.name, own)
-        return await self._shown(plugin.name, own)
+        return await self._shown_manifest(plugin.name, own)
 
     def is_newest(self, plugin: str, manifest: Manifest) -> bool:
         """Return whether a list of a server is the same as the newest one."""
@@ -186,7 +188,9 @@ class DefinitionPins:
             message = "%d tools of %s are pinned as they are now: what changes from now on waits for a person."
             log.warning(message, sum(found.values()), names)
 
-    def _taken(self, plugin: Plugin, listed: Mapping[PinName, Listed], known: ServerPins | None) -> frozenset[PinName]:
+    def _clashing_tools(
+        self, plugin: Plugin, listed: Mapping[PinName, Listed], known: ServerPins | None
+    ) -> frozenset[PinName]:
         """Return the new tools of a list that would have the name of another plugin's tool."""
         if known is None or not known.compares:
             return frozenset()
@@ -196,20 +200,20 @@ class DefinitionPins:
         others = self.names_of_others(plugin.name) if new else EMPTY
         return frozenset(name for name, wire in new.items() if any(wire in names for names in others.values()))
 
-    async def _keep(self, plugin: str, known: ServerPins | None, own: _List) -> bool:
+    async def _store_pins(self, plugin: str, known: ServerPins | None, own: _ServerList) -> bool:
         """Store what a list changes of the pins, with its records; return whether the pins stood as they were known."""
         judgement = own.judgement
         changes = [
-            PinChange(pin, rules.definition_text(own.tools[pin.name]) if _is_of(pin, own.listed) else None)
+            PinChange(pin, rules.definition_text(own.tools[pin.name]) if _is_pin_of(pin, own.listed) else None)
             for pin in judgement.rows
         ]
         records = [*self._records(plugin, own)]
-        kept = await self._changed(plugin, known, changes, anew=judgement.first, audit=records)
+        kept = await self._store_changes(plugin, known, changes, anew=judgement.first, audit=records)
         if kept and records:
             self._recorder.emit("pins_changed", records[0])
         return kept
 
-    async def _changed(
+    async def _store_changes(
         self,
         plugin: str,
         known: ServerPins | None,
@@ -236,7 +240,7 @@ class DefinitionPins:
         self._known = {**self._known, plugin: ServerPins(kept, VERSION, revision)}
         return True
 
-    def _records(self, plugin: str, own: _List) -> Iterator[AuditRecord]:
+    def _records(self, plugin: str, own: _ServerList) -> Iterator[AuditRecord]:
         """Yield what the trail has of a list: the server's first one in one record, else tool by tool (X4)."""
         found = own.judgement
         if found.first:
@@ -252,9 +256,11 @@ class DefinitionPins:
             ("pinned", found.added),
         )
         for decision, names in parts:
-            yield from self._recorded(plugin, decision, names)
+            yield from self._change_records(plugin, decision, names)
 
-    def _recorded(self, plugin: str, decision: str, names: Sequence[PinName], by: str = "") -> Iterator[AuditRecord]:
+    def _change_records(
+        self, plugin: str, decision: str, names: Sequence[PinName], by: str = ""
+    ) -> Iterator[AuditRecord]:
         for name in names[:RECORDED]:
             subject, reason = name.subject(plugin), _REASONS[decision]
             yield self._recorder.entry(_NO_SESSION, 0, "pin", subject, decision, reason=reason, by=by)
@@ -272,14 +278,14 @@ class DefinitionPins:
         waiting = {name: own.judgement.unreviewed.text for name, own in self._lists.items()}
         return [_waiting_text(name, said) for name, said in waiting.items() if said]
 
-    def _warn(self, plugin: str, own: _List) -> None:
+    def _warn(self, plugin: str, own: _ServerList) -> None:
         """Log once in a process what waits for a person."""
         said = own.judgement.unreviewed.text
         if said and self._warned.get(plugin) != said:
             log.warning("%s", _waiting_text(plugin, said))
         self._warned[plugin] = said
 
-    async def _shown(self, plugin: str, own: _List) -> Manifest:
+    async def _shown_manifest(self, plugin: str, own: _ServerList) -> Manifest:
         """Return a list as models may read it."""
         changed = own.judgement.changed
         pins = self._known[plugin].pins if changed else {}
@@ -290,24 +296,24 @@ class DefinitionPins:
         pinned = {name: self._pinned[key] for name, key in keys.items()}
         return rules.without_what_waits(own.manifest, own.judgement, pinned)
 
-    async def _compared(self, plugin: str) -> Manifest:
+    async def _newest_manifest(self, plugin: str) -> Manifest:
         """Return the newest list of a server as models may read it under the pins of now."""
         own = self._lists[plugin]
         held = frozenset(own.judgement.held)  # what waited for its name goes on waiting
         judgement = rules.judge(self._known[plugin], own.listed, own.policy, taken=held)
         self._lists[plugin] = own = replace(own, judgement=judgement)
-        return await self._shown(plugin, own)
+        return await self._shown_manifest(plugin, own)
 
     # -- what definitions say to models --------------------------------------------------------------
 
-    def _read_later(self, plugin: str, own: _List) -> None:
+    def _read_later(self, plugin: str, own: _ServerList) -> None:
         """Read what is new in a list while everything else goes on, and record what it says to a model."""
         names = (*own.judgement.added, *own.judgement.passed, *own.judgement.reported)
         if names:
             tools = {name: (own.tools[name], own.listed[name].digest) for name in names}
-            self._reader.read_later(plugin, tools, lambda: self._others(plugin))
+            self._reader.read_later(plugin, tools, lambda: self._names_of_others(plugin))
 
-    def _others(self, plugin: str) -> OtherNames:
+    def _names_of_others(self, plugin: str) -> OtherNames:
         own = self._lists.get(plugin)
         tools = own.manifest.tools if own is not None else ()
         return OtherNames.of(self.names_of_others(plugin), own=(plugin, *(tool.name for tool in tools)))
@@ -318,7 +324,7 @@ class DefinitionPins:
         if own is None:
             return {}
         chosen = {name: (own.tools[name], own.listed[name].digest) for name in names or own.tools if name in own.tools}
-        found = await self._reader.findings(chosen, self._others(plugin))
+        found = await self._reader.findings(chosen, self._names_of_others(plugin))
         self._reader.keep(plugin, {one.digest for one in own.listed.values()})
         return found
 
@@ -386,7 +392,7 @@ class DefinitionPins:
             for one in found
         )
 
-    async def kept(self, plugin: str, names: Collection[PinName]) -> tuple[PinChange, ...]:
+    async def stored_pins(self, plugin: str, names: Collection[PinName]) -> tuple[PinChange, ...]:
         """Return these pins as they are stored, to be restored later; a tool without one waits then."""
         known = self._known.get(plugin)
         pins, texts = known.pins if known is not None else {}, await self._store.pinned_definitions(plugin, names)
@@ -409,11 +415,11 @@ class DefinitionPins:
                         code="pin_changed",
                         hint="Look at what it is now, and decide again.",
                     )
-            records = [*self._recorded(plugin, "restored", tuple(now), by)]
-            if await self._changed(plugin, known, before, audit=records):
+            records = [*self._change_records(plugin, "restored", tuple(now), by)]
+            if await self._store_changes(plugin, known, before, audit=records):
                 self._recorder.emit("pins_changed", records[0])
                 if plugin in self._lists:
-                    self.on_changed({plugin: await self._compared(plugin)})
+                    self.on_changed({plugin: await self._newest_manifest(plugin)})
                 return
             await self.refresh()
 
@@ -431,24 +437,24 @@ class DefinitionPins:
                 return False
             for name, digest in chosen.items():
                 if name not in own.listed or own.listed[name].digest != digest:
-                    raise changed_again(plugin.name, name)
-            lost = tuple(name for name in rules.gone(known, own.listed) if name in forget)
+                    raise changed_again_error(plugin.name, name)
+            lost = tuple(name for name in rules.missing_pins(known, own.listed) if name in forget)
             changes = [
-                PinChange(rules.accepted(known, name, own.listed[name], by), rules.definition_text(own.tools[name]))
+                PinChange(rules.accepted_pin(known, name, own.listed[name], by), rules.definition_text(own.tools[name]))
                 for name in chosen
             ]
             if not (changes or lost):
                 return False
-            records = [*self._recorded(plugin.name, "accepted", tuple(chosen), by)]
-            records += self._recorded(plugin.name, "forgotten", lost, by)
-            if await self._changed(plugin.name, known, changes, forget=lost, audit=records):
+            records = [*self._change_records(plugin.name, "accepted", tuple(chosen), by)]
+            records += self._change_records(plugin.name, "forgotten", lost, by)
+            if await self._store_changes(plugin.name, known, changes, forget=lost, audit=records):
                 self._recorder.emit("pins_changed", records[0])
-                self.on_changed({plugin.name: await self._compared(plugin.name)})
+                self.on_changed({plugin.name: await self._newest_manifest(plugin.name)})
                 return True
             await self.refresh()
 
 
-def changed_again(plugin: str, name: PinName) -> UsageError:
+def changed_again_error(plugin: str, name: PinName) -> UsageError:
     """Return the error that something is another by now than whoever accepts it was shown."""
     return UsageError(
         f"'{one_line(name.subject(plugin), limit=100)}' has changed again since it was shown. Nothing was accepted.",
@@ -457,13 +463,13 @@ def changed_again(plugin: str, name: PinName) -> UsageError:
     )
 
 
-def _known(tool: Tool, before: _List | None) -> Tool:
+def _reuse_tool(tool: Tool, before: _ServerList | None) -> Tool:
     """Return a tool as the object that stands for it already where it is what it was: nothing is kept twice."""
     known = before.tools.get(PinName("tool", tool.name)) if before is not None else None
     return known if known is not None and (known is tool or known == tool) else tool
 
 
-def _listed(tool: Tool, before: _List | None, kept: str = "") -> Listed:
+def _listed_tool(tool: Tool, before: _ServerList | None, kept: str = "") -> Listed:
     """Return what a list has of a tool; nothing is digested of one that is what it was."""
     name = PinName("tool", tool.name)
     if before is not None and before.tools.get(name) is tool:
@@ -471,11 +477,11 @@ def _listed(tool: Tool, before: _List | None, kept: str = "") -> Listed:
     return rules.listed_as(tool, kept)
 
 
-def _is_of(pin: Pin, listed: Mapping[PinName, Listed]) -> bool:
+def _is_pin_of(pin: Pin, listed: Mapping[PinName, Listed]) -> bool:
     return bool(pin.digest) and pin.digest == listed[pin.name].digest
 
 
-def _claims_waiting(known: ServerPins, own: _List) -> Iterator[tuple[PinName, tuple[str, ...]]]:
+def _claims_waiting(known: ServerPins, own: _ServerList) -> Iterator[tuple[PinName, tuple[str, ...]]]:
     for name, one in own.listed.items():
         pin = known.pins.get(name)
         if pin is not None and (claims := rules.claims_waiting(pin, one)):
@@ -490,7 +496,7 @@ def _no_names(_plugin: str) -> Mapping[str, Collection[str]]:
     return EMPTY
 
 
-_NONE: Final = Claims()
+_NONE: Final = CountedClaims()
 
 
 def _waiting_text(plugin: str, said: str) -> str:

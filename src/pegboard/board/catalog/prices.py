@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pegboard.core.model.tools import Tool, serialised
+from pegboard.core.model.tools import Tool, counted_json
 
 MOST_TEXTS: Final = 256
 """Of how many sets of texts the tokens are kept: those of hints are hundreds of lines, alike in many sessions."""
@@ -25,7 +25,7 @@ class ToolPrices:
         for tool in tools:
             known = self._known.get(tool.wire)
             if known is None or known[0] is not tool:
-                known = self._known[tool.wire] = tool, self._count(serialised(tool))
+                known = self._known[tool.wire] = tool, self._count(counted_json(tool))
             total += known[1]
         return total
 

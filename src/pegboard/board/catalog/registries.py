@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pegboard.core.model.loadout_registry import LoadoutRegistry, checked
+from pegboard.core.model.loadout_registry import LoadoutRegistry, require_loadout
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.toolkits import Toolkit
 
@@ -59,9 +59,9 @@ class Loadouts(LoadoutRegistry):
             UsageError: it is not a loadout, or has no name.
             ConfigError: it cannot be used; it has every problem with its place, and nothing has changed.
         """
-        self._add(checked(loadout))
+        self._add(require_loadout(loadout))
 
-    def _known(self) -> Mapping[str, Loadout]:
+    def _known_loadouts(self) -> Mapping[str, Loadout]:
         """Return the loadouts of now; what was merged and resolved of others is forgotten."""
         if (current := self._current()) is not self._loadouts:
             self._loadouts = current

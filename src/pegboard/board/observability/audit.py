@@ -49,7 +49,7 @@ EVENTS = (
 Callback = Callable[[Mapping[str, Any]], object]
 
 
-class Events:
+class EventSubscribers:
     """The subscribers of events; one that raises stops nobody else."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Events:
 class Recorder:
     """The audit trail of one board; no secret and no argument gets into it (X5)."""
 
-    def __init__(self, store: RequestStore, metrics: SessionMetrics, events: Events, masker: Masker) -> None:
+    def __init__(self, store: RequestStore, metrics: SessionMetrics, events: EventSubscribers, masker: Masker) -> None:
         self._store = store
         self._metrics = metrics
         self._events = events
@@ -115,14 +115,14 @@ class Recorder:
 
     async def digest(self, arguments: JsonObject) -> str:
         """Return the keyed digest of a call's arguments: 16 hexadecimal digits; nothing where they are not JSON."""
-        return self.measured(arguments, self.keyed or await self.take_key())[0]
+        return self.measure_arguments(arguments, self.keyed or await self.take_key())[0]
 
     async def take_key(self) -> hashlib.blake2b:
         """Return an empty digest with the key of the store, which ``keyed`` is from then on."""
         self.keyed = hashlib.blake2b(key=await self._store.digest_key(), digest_size=8)
         return self.keyed
 
-    def measured(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
+    def measure_arguments(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
         """Return the keyed digest of a call's arguments, and how many characters they have as JSON."""
         try:
             text = "".join(_pieces(arguments, 0)).encode("ascii")
@@ -149,11 +149,11 @@ class Recorder:
         """Return a record of now, masked; the fields are those of ``AuditRecord``."""
         principal, agent, session = key.principal, key.agent, key.session
         return AuditRecord(
-            datetime.now(UTC), kind, principal, agent, session, turn, self.rendered(subject), decision,
-            reason and self.rendered(reason), duration, outcome, arguments, by and self.rendered(by),
+            datetime.now(UTC), kind, principal, agent, session, turn, self.render_text(subject), decision,
+            reason and self.render_text(reason), duration, outcome, arguments, by and self.render_text(by),
         )  # fmt: skip
 
-    def rendered(self, text: str) -> str:
+    def render_text(self, text: str) -> str:
         """Return a subject or a reason as the trail has it: masked, on one line, cut."""
         if self._hidden is not self._masker.forms:  # a value has become known
             self.masker = self._masker
@@ -180,11 +180,11 @@ class Recorder:
         """Store a call within 50 ms (S2), with its details, and emit its event."""
         self._store.record_later(record, details)
         if event is not None:
-            self._metrics.recorded(event, record)
+            self._metrics.count_event(event, record)
             if self._events.callbacks.get(event):
                 self._events.emit_record(event, record)
 
-    async def denied(
+    async def record_denial(
         self,
         key: SessionKey,
         turn: int,
@@ -202,12 +202,12 @@ class Recorder:
     def emit(self, event: str | None, record: AuditRecord) -> None:
         """Count the event of a record that is stored, and emit it; None is none."""
         if event is not None:
-            self._metrics.recorded(event, record)
+            self._metrics.count_event(event, record)
             if self._events.callbacks.get(event):
                 self._events.emit_record(event, record)
 
 
-def numbers_of(
+def times_of_call(
     came: float,
     ran: float | None,
     ended: float,

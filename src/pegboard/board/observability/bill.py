@@ -61,9 +61,9 @@ class Billing:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._flushing = asyncio.Lock()
-        metrics.on_news = self._begin
-        if store.fetch_counts(self._hand_over):
-            metrics.on_decided = self._hand_over
+        metrics.on_news = self._schedule_flush
+        if store.fetch_counts(self._store_counts):
+            metrics.on_decided = self._store_counts
 
     async def flush(self, *, at_once: bool = False) -> None:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch.
@@ -71,13 +71,13 @@ class Billing:
         With ``at_once`` no tokenizer is read for what calls took and gave: it is estimated where it is not known.
         """
         async with self._flushing:
-            self._hand_over()
+            self._store_counts()
             start = start_of(STEP, self._since)
             sent = self._metrics.take_sent()
             of_calls = await self._metrics.call_texts.take(None if at_once else self._count_apart)
-            records = [self._of_texts(start, one) for one in of_calls]
+            records = [self._record_of_texts(start, one) for one in of_calls]
             for key, lists in sent:
-                if (counts := await self._priced(lists)).requests:
+                if (counts := await self._count_lists(lists)).requests:
                     records.append(CountRecord(start, *key, outcome="listed", counts=counts))
             self._store.count_later(*records)
 
@@ -89,7 +89,7 @@ class Billing:
         if self._store.lasts:
             await self.flush(at_once=True)
 
-    def _begin(self) -> None:
+    def _schedule_flush(self) -> None:
         """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
         self._since = self._clock()
         self._stop_timer()
@@ -98,7 +98,7 @@ class Billing:
         except RuntimeError:  # no loop runs
             return
 
-    def _hand_over(self) -> None:
+    def _store_counts(self) -> None:
         """Hand what was done to the store; what it took in tokens is counted later, and what was sent."""
         self._store.count_later(*self._metrics.tally.take(start_of(STEP, self._since), self._plugin_of))
 
@@ -117,7 +117,7 @@ class Billing:
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 
-    def _of_texts(self, start: int, one: CallTotals) -> CountRecord:
+    def _record_of_texts(self, start: int, one: CallTotals) -> CountRecord:
         counts = Counts(arguments=one.arguments, results=one.results, estimated=one.estimated)
         plugin, tool = (self._plugin_of(one.tool), self._rendered(one.tool)) if one.tool else (None, "")
         return CountRecord(start, *one.key, plugin or "", tool, one.outcome, counts)
@@ -129,18 +129,18 @@ class Billing:
             await asyncio.sleep(0)
         return found
 
-    async def _priced(self, lists: Sequence[SentList]) -> Counts:
+    async def _count_lists(self, lists: Sequence[SentList]) -> Counts:
         counts = Counts()
         for one in lists:
             if not one.requests:
                 continue
             texts = sum(map(self._count, one.texts))
-            of_list = await self._sent(one.client, [own_server(one.tools)]) + texts
-            everything = await self._everything(one.permissions, one.client)
+            of_list = await self._tokens_of_servers(one.client, [own_server(one.tools)]) + texts
+            everything = await self._tokens_of_all_tools(one.permissions, one.client)
             counts = counts.plus(_counts_of(one, of_list, texts, everything))
         return counts
 
-    async def _everything(self, permissions: CompiledPermissions, client: KnownClient) -> int | None:
+    async def _tokens_of_all_tools(self, permissions: CompiledPermissions, client: KnownClient) -> int | None:
         """Return the tokens that a client would send of everything that an agent may use, without Pegboard (F4).
 
         It is None while some of that is unknown.
@@ -150,10 +150,10 @@ class Billing:
         known = _everything_of(permissions, self)
         if client not in known.by_client:
             servers = [replace(server, instructions="") for server in direct_servers(permissions)]
-            known.by_client[client] = await self._sent(client, servers)
+            known.by_client[client] = await self._tokens_of_servers(client, servers)
         return known.by_client[client]
 
-    async def _sent(self, client: KnownClient, servers: Sequence[ListedServer]) -> int:
+    async def _tokens_of_servers(self, client: KnownClient, servers: Sequence[ListedServer]) -> int:
         """Return the tokens that a client sends of the tools of some servers."""
         tools, texts = client.request(servers)
         return await self._tokens(tools) + sum(map(self._count, texts))

@@ -25,7 +25,7 @@ CHARACTERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptCall:
+class StoredCall:
     """What is kept of one call for some days.
 
     Attributes:
@@ -74,7 +74,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
-    """Return what is kept of a call: its numbers, and the fields of :class:`KeptCall` that are not as by default."""
+    """Return what is kept of a call: its numbers, and the fields of :class:`StoredCall` that are not as by default."""
     result = call.result
     found: dict[str, Any] = {}
     if call.approval:
@@ -88,12 +88,12 @@ def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
         answer = kept_blocks(masker, result.content, result.structured, kept.results)
         found["result"], found["result_cut"] = answer.text, answer.cut
     more = f", {_ENCODER.encode(found)[1:-1]}" if found else ""
-    text = f"{{{_standing(masker, masker.forms, call.tool, kept, call.because)}{more}}}"
+    text = f"{{{_fixed_fields(masker, masker.forms, call.tool, kept, call.because)}{more}}}"
     return CallDetails(call.numbers, text, kept.days)
 
 
 @lru_cache(maxsize=1_024)
-def _standing(masker: Masker, forms: frozenset[str], tool: str, kept: Recording, because: Reason | None) -> str:  # noqa: ARG001 - what is secret decides it
+def _fixed_fields(masker: Masker, forms: frozenset[str], tool: str, kept: Recording, because: Reason | None) -> str:  # noqa: ARG001 - what is secret decides it
     """Return what is the same for every call of a tool, as the fields of a JSON object."""
     found: dict[str, Any] = {
         "tool": tool,
@@ -106,15 +106,15 @@ def _standing(masker: Masker, forms: frozenset[str], tool: str, kept: Recording,
     return _ENCODER.encode(found)[1:-1]
 
 
-def call_of_text(text: str) -> KeptCall | None:
+def call_of_text(text: str) -> StoredCall | None:
     """Return what is kept of a call, of the text that a store has; None where it has none, or something else."""
     try:
         found: Any = json.loads(text)
-        values = {field.name: found[field.name] for field in fields(KeptCall) if field.name in found}
+        values = {field.name: found[field.name] for field in fields(StoredCall) if field.name in found}
         if any(type(value) is not str for name, value in values.items() if name in _TEXTS):
             return None
         values["kept"] = Recording(**values.get("kept", {}))
-        return KeptCall(**values)
+        return StoredCall(**values)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -41,7 +41,7 @@ _escaped: Final = pieces_by(json.JSONEncoder(sort_keys=True, default=str))
 
 
 @dataclass(slots=True, eq=False)
-class _Ratio:
+class _CountedShare:
     """How many characters and tokens of a tool were counted, and how many characters may still be."""
 
     left: int = COUNTED
@@ -54,7 +54,7 @@ class _Ratio:
 
 
 @dataclass(slots=True, eq=False)
-class _Texts:
+class _TextSums:
     """The arguments or results of some calls: all characters, and what of them is counted.
 
     The characters of arguments are those of the JSON that the trail digests: what is estimated need not be written.
@@ -66,10 +66,10 @@ class _Texts:
 
 
 @dataclass(slots=True, eq=False)
-class _Row:
-    of_tool: tuple[_Ratio, _Ratio]
-    arguments: _Texts = field(default_factory=_Texts)
-    results: _Texts = field(default_factory=_Texts)
+class _TextRow:
+    of_tool: tuple[_CountedShare, _CountedShare]
+    arguments: _TextSums = field(default_factory=_TextSums)
+    results: _TextSums = field(default_factory=_TextSums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +91,9 @@ class CallTexts:
     """The texts of calls since the last bill; adding one takes some microseconds, and counts nothing."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[Key, str, UsageOutcome], _Row] = {}
-        self._kept: list[tuple[_Texts, _Ratio, str, int]] = []
-        self._tools: dict[str, tuple[_Ratio, _Ratio]] = {}
+        self._rows: dict[tuple[Key, str, UsageOutcome], _TextRow] = {}
+        self._kept: list[tuple[_TextSums, _CountedShare, str, int]] = []
+        self._tools: dict[str, tuple[_CountedShare, _CountedShare]] = {}
 
     def add(
         self, key: Key, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool, sent: int | None = None
@@ -112,25 +112,25 @@ class CallTexts:
         row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
         of_arguments, of_results = row.of_tool
         if arguments is not None:
-            size = len(_written(arguments, _escaped)) if sent is None else sent
+            size = len(_as_json(arguments, _escaped)) if sent is None else sent
             row.arguments.characters += size
             if of_arguments.left > 0 and len(self._kept) < _MOST_KEPT:
-                self._keep(row.arguments, of_arguments, _written(arguments), size)
+                self._count_text(row.arguments, of_arguments, _as_json(arguments), size)
         for text in texts_of(answered.result):
             row.results.characters += len(text)
             if of_results.left > 0 and len(self._kept) < _MOST_KEPT:
-                self._keep(row.results, of_results, text, len(text))
+                self._count_text(row.results, of_results, text, len(text))
 
-    def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _Row:
+    def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _TextRow:
         if len(self._rows) >= MOST:
             tool = ""
         of_tool = self._tools.get(tool)
         if of_tool is None:
             name = tool if len(self._tools) < MOST_TOOLS else ""
-            of_tool = self._tools.setdefault(name, (_Ratio(), _Ratio()))
-        return self._rows.setdefault((key, tool, outcome), _Row(of_tool))
+            of_tool = self._tools.setdefault(name, (_CountedShare(), _CountedShare()))
+        return self._rows.setdefault((key, tool, outcome), _TextRow(of_tool))
 
-    def _keep(self, of: _Texts, ratio: _Ratio, text: str, size: int) -> None:
+    def _count_text(self, of: _TextSums, ratio: _CountedShare, text: str, size: int) -> None:
         """Keep a text, which has so many characters where all are counted, as far as it is counted itself."""
         if text:
             piece = text if len(text) <= PIECE else text[:PIECE]
@@ -151,7 +151,7 @@ class CallTexts:
         return (_tokens(*names, row) for names, row in rows.items())
 
 
-def _tokens(key: Key, tool: str, outcome: UsageOutcome, row: _Row) -> CallTotals:
+def _tokens(key: Key, tool: str, outcome: UsageOutcome, row: _TextRow) -> CallTotals:
     (taken, more_taken), (given, more_given) = (
         (one.tokens, round((one.characters - one.counted) / ratio.characters_per_token))
         for one, ratio in zip((row.arguments, row.results), row.of_tool, strict=True)
@@ -181,11 +181,11 @@ def texts_of(result: CallResult) -> Sequence[str]:
         if isinstance(text, str):
             found.append(text)
     if not found and result.structured is not None:
-        found.append(_written(result.structured))
+        found.append(_as_json(result.structured))
     return found
 
 
-def _written(value: Any, pieces: Pieces = _plain) -> str:
+def _as_json(value: Any, pieces: Pieces = _plain) -> str:
     """Return a value as JSON, which a model wrote or reads; nothing where it is none."""
     try:
         return "".join(pieces(value, 0))

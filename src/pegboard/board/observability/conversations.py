@@ -27,7 +27,7 @@ MOST_CONVERSATIONS: Final = 4_096
 
 
 @dataclass(slots=True)
-class _Need:
+class _SearchNeed:
     """A need of the turn: what was found for it, with which search it came, which tools were called for it."""
 
     text: str
@@ -50,13 +50,13 @@ class Requests:
         """Return a request that starts now, or came at ``arrived`` (``time.monotonic()``); enter it at once."""
         return Request(self, arrived)
 
-    def bring(self, tools: Iterable[str]) -> None:
+    def note_loads(self, tools: Iterable[str]) -> None:
         """Note what a request loads, before that is stored; what was answered before any other came is forgotten."""
         if self.in_flight <= 1:
             self.brought.clear()
         self.brought.update(dict.fromkeys(tools, _NOT_ANSWERED))
 
-    def answered(self, tools: Iterable[str]) -> None:
+    def note_answered(self, tools: Iterable[str]) -> None:
         """Note that a request is answered that has loaded something."""
         self.answers += 1
         self.brought.update(dict.fromkeys(tools, (self.answers, time.monotonic())))
@@ -86,13 +86,13 @@ class Request:
         """Note that it is answered."""
         self._with.in_flight -= 1
         if self.brought:
-            self._with.answered(self.brought)
+            self._with.note_answered(self.brought)
 
-    def bring(self, tools: Iterable[str]) -> None:
+    def note_loads(self, tools: Iterable[str]) -> None:
         """Note the ids of what it loads, before that is stored."""
         brought = frozenset(tools)
         self.brought |= brought
-        self._with.bring(brought)
+        self._with.note_loads(brought)
 
     @property
     def is_alone(self) -> bool:
@@ -153,45 +153,45 @@ class Conversation:
         self._messages: tuple[str, ...] = ()
         self._searches: tuple[str, ...] = ()
         self._turn = 0
-        self._message: _Need | None = None
-        self._needs: tuple[_Need, ...] = ()
+        self._message: _SearchNeed | None = None
+        self._needs: tuple[_SearchNeed, ...] = ()
         self._searched = 0
 
     def add_message(self, message: str, turn: int) -> None:
         """Take what the user wrote; the same message again is another step of its turn."""
-        text = cut(message)
+        text = cut_context(message)
         if text and (turn != self._turn or not self._messages or text != self._messages[-1]):
             self._messages = newest(*self._messages, text)
-            self._begin(turn, _Need(text))
+            self._begin_turn(turn, _SearchNeed(text))
 
     def add_search(self, queries: Sequence[str], ranking: Ranking, turn: int) -> None:
         """Take what was searched for, and what was found for each."""
         if turn != self._turn:
-            self._begin(turn, None)
+            self._begin_turn(turn, None)
         found: list[set[str]] = [set() for _ in queries]
         for hit in ranking.hits:
             if isinstance(hit.found, Tool):
                 found[hit.need].add(hit.found.id)
         self._searched += 1
         for query, ids in zip(queries, found, strict=True):
-            if text := cut(query):
+            if text := cut_context(query):
                 self._searches = newest(*self._searches, text)
-                self._need(text, frozenset(ids))
+                self._add_need(text, frozenset(ids))
 
-    def _need(self, text: str, found: frozenset[str]) -> None:
+    def _add_need(self, text: str, found: frozenset[str]) -> None:
         """Take a need of the turn; one that was searched for before is the same need."""
         called = {tool for need in self._needs if need.text == text for tool in need.called}
         others = [need for need in self._needs if need.text != text]
-        self._needs = (*others, _Need(text, found, self._searched, called))[-MOST_NEEDS:]
+        self._needs = (*others, _SearchNeed(text, found, self._searched, called))[-MOST_NEEDS:]
 
     def messages_before(self, queries: Iterable[str]) -> tuple[str, ...]:
         """Return what the user wrote and is not asked for itself now; the newest last."""
-        asked = {cut(query) for query in queries}
+        asked = {cut_context(query) for query in queries}
         return tuple(text for text in self._messages if text not in asked)
 
     def searches_before(self, queries: Iterable[str]) -> tuple[str, ...]:
         """Return what was searched for and is not searched for now; the newest last."""
-        asked = {cut(query) for query in queries}
+        asked = {cut_context(query) for query in queries}
         return tuple(text for text in self._searches if text not in asked)
 
     def add_call(self, tool: str, turn: int) -> tuple[str, ...]:
@@ -202,12 +202,12 @@ class Conversation:
         """
         if turn != self._turn or not (self._message or self._needs):
             return ()
-        needs = [need for need in self._answered(tool) if tool not in need.called]
+        needs = [need for need in self._needs_answered(tool) if tool not in need.called]
         for need in needs:
             need.called.add(tool)
         return tuple(dict.fromkeys(need.text for need in needs))
 
-    def _answered(self, tool: str) -> Iterable[_Need]:
+    def _needs_answered(self, tool: str) -> Iterable[_SearchNeed]:
         if self._message is not None:
             yield self._message
         hit = {need.search for need in self._needs if tool in need.found}
@@ -216,7 +216,7 @@ class Conversation:
             if tool in need.found or need.search not in hit | answered:
                 yield need
 
-    def _begin(self, turn: int, message: _Need | None) -> None:
+    def _begin_turn(self, turn: int, message: _SearchNeed | None) -> None:
         self._turn, self._message, self._needs = turn, message, ()
 
 
@@ -226,7 +226,7 @@ class Conversations:
     def __init__(self) -> None:
         self._known: OrderedDict[SessionKey, Conversation] = OrderedDict()
 
-    def of(self, key: SessionKey) -> Conversation:
+    def conversation_of(self, key: SessionKey) -> Conversation:
         """Return the conversation of a session: the same object for all that stand for it."""
         known = self._known.get(key)
         if known is None:
@@ -249,7 +249,7 @@ class Conversations:
                 known.forget()
 
 
-def cut(text: str) -> str:
+def cut_context(text: str) -> str:
     """Return the beginning of a text, as much as counts as context."""
     return text[:LONGEST_TEXT].strip()
 
@@ -265,7 +265,7 @@ _MOST: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WithinReach:
+class _UsesInReach:
     """The uses that count for a session: of which records, under which permissions and loadout, and until when."""
 
     records: Sequence[UseRecord]
@@ -281,7 +281,7 @@ class RememberedUse:
     def __init__(self, store: UseStore, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._known: dict[tuple[str, str], _WithinReach] = {}
+        self._known: dict[tuple[str, str], _UsesInReach] = {}
 
     def remember(self, key: SessionKey, needs: Sequence[str], tool: str) -> None:
         """Store within 50 ms that a tool was called for these needs, whose secrets are masked already (S2, X5)."""
@@ -320,10 +320,10 @@ class RememberedUse:
 
 def _within_reach(
     records: Sequence[UseRecord], permissions: CompiledPermissions, state: State, now: float
-) -> _WithinReach:
-    reached = {tool for tool in {record.tool for record in records} if _reaches(permissions, state, tool)}
+) -> _UsesInReach:
+    reached = {tool for tool in {record.tool for record in records} if _can_reach(permissions, state, tool)}
     kept = [record for record in records if record.at > now - USE_LIFETIME and record.tool in reached]
-    return _WithinReach(
+    return _UsesInReach(
         records=records,
         permissions=permissions,
         loadout=state.loadout,
@@ -332,6 +332,6 @@ def _within_reach(
     )
 
 
-def _reaches(permissions: CompiledPermissions, state: State, tool_id: str) -> bool:
+def _can_reach(permissions: CompiledPermissions, state: State, tool_id: str) -> bool:
     tool = permissions.world.catalog.by_id(tool_id)
     return tool is not None and permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)

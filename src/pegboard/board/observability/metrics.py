@@ -177,7 +177,7 @@ class SentSteps:
         self._of.move_to_end(key)
         return step
 
-    def withdraw(self, key: SessionKey, step: SentStep) -> None:
+    def remove_unsent(self, key: SessionKey, step: SentStep) -> None:
         """Keep a list no more that was not sent after all, where it is the newest."""
         steps = self._of.get(key)
         if steps and steps[-1] is step:
@@ -187,7 +187,7 @@ class SentSteps:
         """Keep nothing of a session."""
         self._of.pop(key, None)
 
-    def of(self, key: SessionKey) -> Sequence[SentStep]:
+    def steps_of(self, key: SessionKey) -> Sequence[SentStep]:
         """Return what is kept of a session, the oldest first."""
         return tuple(self._of.get(key, ()))
 
@@ -225,14 +225,14 @@ class SessionMetrics:
         self._count_calls()
         return self._tally
 
-    def recorded(self, event: str, record: AuditRecord) -> None:
+    def count_event(self, event: str, record: AuditRecord) -> None:
         """Count an event of the audit trail, where it is one of the numbers."""
         if event == "called":
             self._calls.append(record)
             if len(self._calls) >= AT_ONCE:
                 self._count_calls()
             if not self._has_news:
-                self._tell()
+                self._notify_news()
             return
         key = record.principal, record.agent, record.session
         if event == "approval_asked":
@@ -240,7 +240,7 @@ class SessionMetrics:
         if (name := _OF.get(event)) is None:
             return
         self._totals[event, record.agent, record.outcome if event == "denied" else ""] += 1
-        counted = self._counted(key)
+        counted = self._counted_session(key)
         setattr(counted, name, getattr(counted, name) + 1)
         if event == "denied" and record.kind != "load":  # a load that is refused is no call
             self._count(key, name, tool=record.subject, outcome="refused")
@@ -251,7 +251,7 @@ class SessionMetrics:
     def _count(self, key: Key, name: str, *, tool: str = "", outcome: UsageOutcome | None = None) -> None:
         self._tally.add(key, name, tool=tool, outcome=outcome)
         if not self._has_news:
-            self._tell()
+            self._notify_news()
 
     def _count_calls(self) -> None:
         """Count the calls that wait for it."""
@@ -268,17 +268,17 @@ class SessionMetrics:
             outcome = "ok" if came_to == "ok" else "refused" if decision == "refused" else "error"
             self._tally.add_calls(key, tool, outcome, durations)
             self._totals["called", key[1], came_to] += len(durations)
-            self._counted(key).calls += len(durations)
+            self._counted_session(key).calls += len(durations)
 
     def turn_ended(self, key: SessionKey) -> None:
         """Count the end of a turn."""
         self.totals["turn_ended", key.agent, ""] += 1
-        counted = self._counted((key.principal, key.agent, key.session))
+        counted = self._counted_session((key.principal, key.agent, key.session))
         counted.turns += 1
 
-    def surfaced(self, key: SessionKey, surface: Surface) -> None:
+    def count_surface(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
-        counted = self._counted((key.principal, key.agent, key.session))
+        counted = self._counted_session((key.principal, key.agent, key.session))
         counted.surfaces += 1
         if counted.newest is surface:
             return
@@ -291,7 +291,7 @@ class SessionMetrics:
         counted = self._sessions.get((key.principal, key.agent, key.session))
         return None if counted is None or counted.tools is None else (counted.tools, counted.texts)
 
-    def requested(
+    def count_request(
         self,
         key: SessionKey,
         permissions: CompiledPermissions,
@@ -303,7 +303,7 @@ class SessionMetrics:
 
         They are priced with the next bill, as the host sends them.
         """
-        counted = self._counted((key.principal, key.agent, key.session))
+        counted = self._counted_session((key.principal, key.agent, key.session))
         tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
         if (
@@ -319,18 +319,18 @@ class SessionMetrics:
         last.requests += 1
         self._sent[counted.key] = counted
         if not self._has_news:
-            self._tell()
+            self._notify_news()
         return last
 
-    def withdraw(self, key: SessionKey, sent: SentList) -> bool:
+    def take_back_list(self, key: SessionKey, sent: SentList) -> bool:
         """Take back that a list was sent, since another went in its place; return whether it was not billed yet."""
         if not sent.billed:
             sent.requests -= 1
             if not sent.requests and sent.step is not None:
-                self.steps.withdraw(key, sent.step)
+                self.steps.remove_unsent(key, sent.step)
         return not sent.billed
 
-    def searched(self, key: SessionKey) -> None:
+    def count_search(self, key: SessionKey) -> None:
         """Count a search."""
         self._count((key.principal, key.agent, key.session), "searches")
 
@@ -350,14 +350,14 @@ class SessionMetrics:
         """Note what a model wrote to call and was answered, as :meth:`CallTexts.add`: counted with the next bill."""
         self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta, sent=sent)
         if not self._has_news:
-            self._tell()
+            self._notify_news()
 
     def take_sent(self) -> list[tuple[Key, Sequence[SentList]]]:
         """Return the lists that models were sent since this was called last; they are billed with this."""
         taken, self._sent, self._has_news = self._sent, {}, False
-        return [(key, _billed(counted)) for key, counted in taken.items()]
+        return [(key, _take_unbilled(counted)) for key, counted in taken.items()]
 
-    def _tell(self) -> None:
+    def _notify_news(self) -> None:
         self._has_news = True
         self.on_news()
 
@@ -380,7 +380,7 @@ class SessionMetrics:
             found.append(_record(key, counted, tokens, saved))
         return found
 
-    def _counted(self, key: Key) -> Counted:
+    def _counted_session(self, key: Key) -> Counted:
         self._count_calls()
         counted = self._sessions.get(key)
         if counted is not None:
@@ -392,7 +392,7 @@ class SessionMetrics:
         return counted
 
 
-def _billed(counted: Counted) -> Sequence[SentList]:
+def _take_unbilled(counted: Counted) -> Sequence[SentList]:
     """Return the lists of a session that are not billed yet, which they are with this."""
     sent, counted.sent = counted.sent, []
     for one in sent:

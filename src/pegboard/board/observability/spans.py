@@ -46,7 +46,7 @@ class SpanStart:
     masker: Masker
 
 
-class HasDecided(Protocol):
+class CalledSession(Protocol):
     """A session as a call left it."""
 
     @property
@@ -55,8 +55,8 @@ class HasDecided(Protocol):
         ...
 
 
-async def in_span(
-    tracer: Any, start: SpanStart, call: Callable[[], Awaitable[tuple[HasDecided, CallAnswer, bool]]]
+async def run_in_span(
+    tracer: Any, start: SpanStart, call: Callable[[], Awaitable[tuple[CalledSession, CallAnswer, bool]]]
 ) -> CallAnswer:
     """Return the answer of a call that is carried out within a span of its own.
 
@@ -66,12 +66,12 @@ async def in_span(
         call: returns the session after the call, the answer, and whether the next request has other tools.
     """
     trace: Any = sys.modules["opentelemetry.trace"]
-    span = tracer.start_span(_name(start.name), attributes=_begun(start))
+    span = tracer.start_span(_name(start.name), attributes=_span_attributes(start))
     with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             session, answer, changed = await call()
         except BaseException as error:
-            _failed(span, type(error).__qualname__)
+            _mark_failed(span, type(error).__qualname__)
             raise
         if span.is_recording():
             _describe(span, start, session, answer, changed=changed)
@@ -82,7 +82,7 @@ def _name(tool: str) -> str:
     return f"execute_tool {one_line(tool, limit=100)}".strip()
 
 
-def _begun(start: SpanStart) -> dict[str, Any]:
+def _span_attributes(start: SpanStart) -> dict[str, Any]:
     key = start.key
     found = {
         "gen_ai.operation.name": "execute_tool",
@@ -96,7 +96,7 @@ def _begun(start: SpanStart) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _describe(span: Any, start: SpanStart, session: HasDecided, answer: CallAnswer, *, changed: bool) -> None:
+def _describe(span: Any, start: SpanStart, session: CalledSession, answer: CallAnswer, *, changed: bool) -> None:
     tool = answer.tool
     decided = session.decided.get(tool.wire) if tool is not None else None
     ran = answer.status in _RAN
@@ -122,7 +122,7 @@ def _describe(span: Any, start: SpanStart, session: HasDecided, answer: CallAnsw
         found |= _content(start, answer)
     span.set_attributes({name: value for name, value in found.items() if value is not None})
     if answer.is_error:
-        _failed(span, answer.status)
+        _mark_failed(span, answer.status)
 
 
 def _content(start: SpanStart, answer: CallAnswer) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _failed(span: Any, kind: str) -> None:
+def _mark_failed(span: Any, kind: str) -> None:
     trace: Any = sys.modules["opentelemetry.trace"]
     span.set_attribute("error.type", kind)
     span.set_status(trace.StatusCode.ERROR, kind)

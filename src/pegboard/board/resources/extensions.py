@@ -54,16 +54,16 @@ async def ask(
         raise LookupError(method)
     named = params.get("uri") or params.get("taskId") or params.get("name")
     subject = f"{method} {named}" if isinstance(named, str) else method
-    if own := await reads.own_file(services, servers.values(), params):
+    if own := await reads.why_own_file(services, servers.values(), params):
         await reads.note_own_file(services, snapshot, "read", subject, own)
         return None
 
-    async def asked(server: ReachedServer, given: JsonObject) -> JsonObject:
+    async def ask_server(server: ReachedServer, given: JsonObject) -> JsonObject:
         return await server.ask(snapshot.info.key, method, given, context)
 
     try:
         async with reads.saying_where(services, servers):
-            result = await _answer(lists, snapshot, servers, method, params, asked)
+            result = await _answer_request(lists, snapshot, servers, method, params, ask_server)
     except PegboardError as error:
         reads.note(services, snapshot, "read", subject, failure_of(error), started)
         raise
@@ -75,7 +75,7 @@ async def ask(
     return result
 
 
-async def _answer(
+async def _answer_request(
     lists: ResourceLists, snapshot: Snapshot, servers: Servers, method: str, params: JsonObject, asked: Ask
 ) -> JsonObject | None:
     match params:
@@ -85,17 +85,17 @@ async def _answer(
                 return None
             return await asked(servers[target[0]], {**params, "taskId": target[1]})
         case {"uri": str(uri)}:
-            return await _of_address(lists, snapshot, servers, method, params, uri, asked)
-        case {"name": str(name)} if (tool := _called(snapshot, name)) is not None:
+            return await _answer_for_address(lists, snapshot, servers, method, params, uri, asked)
+        case {"name": str(name)} if (tool := _find_tool(snapshot, name)) is not None:
             server = servers.get(tool.plugin)
             return None if server is None else await asked(server, {**params, "name": tool.name})
         case _ if method.endswith("/list"):
-            return await _of_all(lists, snapshot, servers, method, params, asked)
+            return await _merged_lists(lists, snapshot, servers, method, params, asked)
         case _:
-            return await asked(_only(servers, method), params)
+            return await asked(_only_server(servers, method), params)
 
 
-async def _of_address(
+async def _answer_for_address(
     lists: ResourceLists,
     snapshot: Snapshot,
     servers: Servers,
@@ -115,11 +115,11 @@ async def _of_address(
     if listed is not None:
         return await asked(servers[listed.plugin], params) if listed.plugin in servers else None
     if not changes_nothing(method):
-        return await asked(_only(servers, method), params)
-    return await _first(servers.values(), params, asked)
+        return await asked(_only_server(servers, method), params)
+    return await _first_answer(servers.values(), params, asked)
 
 
-async def _first(servers: Iterable[ReachedServer], params: JsonObject, asked: Ask) -> JsonObject | None:
+async def _first_answer(servers: Iterable[ReachedServer], params: JsonObject, asked: Ask) -> JsonObject | None:
     """Return what the first server in order answers; raises what the only one says, or one that does not run."""
     tasks = [asyncio.ensure_future(asked(server, params)) for server in servers]
     try:
@@ -137,14 +137,14 @@ async def _first(servers: Iterable[ReachedServer], params: JsonObject, asked: As
     return None
 
 
-async def _of_all(
+async def _merged_lists(
     lists: ResourceLists, snapshot: Snapshot, servers: Servers, method: str, params: JsonObject, asked: Ask
 ) -> JsonObject:
     """Return the lists of all servers as one; a server that does not answer is excluded, and reported.
 
     An address that an earlier server has, or lists among its resources, is another one here.
     """
-    listed = partial(_listed, lists, method=method, params=params, asked=asked)
+    listed = partial(_list_of, lists, method=method, params=params, asked=asked)
     tasks = {name: asyncio.ensure_future(listed(server)) for name, server in servers.items()}
     try:
         await asyncio.wait(tasks.values(), timeout=SERVER_WAIT)
@@ -162,11 +162,11 @@ async def _of_all(
     merged: dict[str, Any] = {}
     for name, (result, key, items) in answers.items():
         merged = _with_hints(merged, result)
-        merged.setdefault(key, []).extend(_shown(item, name, taken) for item in items)
+        merged.setdefault(key, []).extend(_item_for_clients(item, name, taken) for item in items)
     return merged
 
 
-async def _listed(
+async def _list_of(
     lists: ResourceLists, server: ReachedServer, *, method: str, params: JsonObject, asked: Ask
 ) -> tuple[JsonObject, str, Sequence[Any]]:
     """Return the list of one server: as it is kept, where it does not run, else as it gives it (G8)."""
@@ -208,7 +208,7 @@ def _with_hints(merged: dict[str, Any], result: JsonObject) -> dict[str, Any]:
     return found
 
 
-def _shown(item: Any, plugin: str, taken: dict[str, str]) -> Any:
+def _item_for_clients(item: Any, plugin: str, taken: dict[str, str]) -> Any:
     """Return an item of a list as clients know it; each address is the first's that has it."""
     uri: object = cast("JsonObject", item).get("uri") if isinstance(item, Mapping) else None
     if not isinstance(uri, str) or taken.setdefault(uri, plugin) == plugin:
@@ -216,12 +216,12 @@ def _shown(item: Any, plugin: str, taken: dict[str, str]) -> Any:
     return with_addresses(item, partial(alias, plugin))
 
 
-def _called(snapshot: Snapshot, name: str) -> Tool | None:
+def _find_tool(snapshot: Snapshot, name: str) -> Tool | None:
     """Return the permitted tool that is called so."""
     return find_called(snapshot.permissions, name, active_tools(snapshot.permissions, snapshot.state))
 
 
-def _only(servers: Servers, method: str) -> ReachedServer:
+def _only_server(servers: Servers, method: str) -> ReachedServer:
     """Return the only server that has a method; raises ``UsageError``."""
     if len(servers) > 1:
         names = ", ".join(servers)

@@ -33,14 +33,14 @@ MOST_KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Merged:
+class _CachedMergedList:
     """A merged list and what it was made of."""
 
     names: list[tuple[str, str | None]]
     listings: list[Listing]
     items: MergedList
 
-    def is_made_of(self, names: list[tuple[str, str | None]], listings: list[Listing]) -> bool:
+    def is_merged_from(self, names: list[tuple[str, str | None]], listings: list[Listing]) -> bool:
         """Return whether it would be the same list."""
         return names == self.names and all(a[1] is b[1] for a, b in zip(self.listings, listings, strict=True))
 
@@ -60,7 +60,7 @@ class ResourceLists:
         self._tasks: dict[ListKey, asyncio.Task[None]] = {}
         self._late: set[ListKey] = set()
         self._known: OrderedDict[ListKey, Sequence[JsonObject]] = OrderedDict()
-        self._merged: OrderedDict[tuple[str, str, ListKind], _Merged] = OrderedDict()
+        self._merged: OrderedDict[tuple[str, str, ListKind], _CachedMergedList] = OrderedDict()
         self._given: OrderedDict[ServerKey, tuple[ReachedServer, frozenset[ListKind]]] = OrderedDict()
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
@@ -68,33 +68,33 @@ class ResourceLists:
 
     async def merged(self, snapshot: Snapshot, kind: ListKind) -> MergedList:
         """Return what the session's agent sees of a kind, by the names that clients know."""
-        found = await self._all_at_hand(snapshot, kind)
+        found = await self._lists_at_hand(snapshot, kind)
         missing = [server for server, items in found if items is None]
         if missing:
             await self._fetch_all(missing, kind)
         known = [(s, self._known.get(s.key(kind), ()) if items is None else items) for s, items in found]
         return self._merge(snapshot, kind, known)
 
-    async def at_hand(self, snapshot: Snapshot, kind: ListKind) -> MergedList | None:
+    async def list_if_at_hand(self, snapshot: Snapshot, kind: ListKind) -> MergedList | None:
         """Return what :meth:`merged` does where no server has to be started or asked for it; else None."""
-        found = await self._all_at_hand(snapshot, kind)
+        found = await self._lists_at_hand(snapshot, kind)
         known = [(server, items) for server, items in found if items is not None]
         return self._merge(snapshot, kind, known) if len(known) == len(found) else None
 
-    async def _all_at_hand(
+    async def _lists_at_hand(
         self, snapshot: Snapshot, kind: ListKind
     ) -> list[tuple[ReachedServer, Sequence[JsonObject] | None]]:
         servers = (s for s in reached_servers(self._services, snapshot).values() if s.may_have(kind))
-        return [(server, await self._at_hand(server, kind)) for server in servers]
+        return [(server, await self._list_if_at_hand(server, kind)) for server in servers]
 
-    async def _at_hand(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
+    async def _list_if_at_hand(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list of a server that nothing has to be started or asked for, or None."""
         _, kinds = self._given.get(server.server_key, (server, frozenset[ListKind]()))
-        _keep(self._given, server.server_key, (server, kinds | {kind}))
+        _keep_newest(self._given, server.server_key, (server, kinds | {kind}))
         items = server.cached(kind)
-        return await self._kept(server, kind) if items is None and not server.is_up else items
+        return await self._stored_list(server, kind) if items is None and not server.is_up else items
 
-    async def _kept(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
+    async def _stored_list(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list that the store has of a server, or None."""
         key = server.key(kind)
         known = self._known.get(key)
@@ -104,7 +104,7 @@ class ResourceLists:
             return known
         if items is None or (known is not None and items == tuple(known)):
             return None if items is None else known
-        _keep(self._known, key, items)
+        _keep_newest(self._known, key, items)
         return items
 
     async def kept(self, server: ReachedServer, kind: str) -> Sequence[JsonObject] | None:
@@ -120,7 +120,7 @@ class ResourceLists:
         server = server_of(self._services, spec, scope, owner)
         if server is not None:
             if server.server_key not in self._given:
-                _keep(self._given, server.server_key, (server, frozenset()))
+                _keep_newest(self._given, server.server_key, (server, frozenset()))
             self.refresh(spec.name)
 
     def refresh(self, plugin: str) -> None:
@@ -139,14 +139,14 @@ class ResourceLists:
             given = [found for key, found in self._given.items() if key[0] == plugin]
             for server, kinds in given:  # one after the other: the first takes a process that is nobody's yet
                 for kind in KEYS if server.is_up else ():
-                    wanted = kind in kinds or await self._kept(server, kind) is not None
+                    wanted = kind in kinds or await self._stored_list(server, kind) is not None
                     if wanted and server.is_up and server.cached(kind) is None:
                         await self._read_again(server, kind)
             again = plugin in self._again
 
     async def _read_again(self, server: ReachedServer, kind: ListKind) -> None:
         before = self._known.get(server.key(kind))
-        await asyncio.wait([self._fetching(server, kind)])
+        await asyncio.wait([self._fetch_task(server, kind)])
         after = self._known.get(server.key(kind))
         if before is not None and after is not None and tuple(before) != tuple(after):
             self._changed(server.plugin.name, kind)
@@ -158,10 +158,10 @@ class ResourceLists:
         names = [(server.plugin.name, server.plugin.prefix) for server, _ in lists]
         listings: list[Listing] = [(server.plugin, items) for server, items in lists]
         known = self._merged.get(key)
-        if known is not None and known.is_made_of(names, listings):
+        if known is not None and known.is_merged_from(names, listings):
             return known.items
         items = merge_lists(kind, listings)
-        _keep(self._merged, key, _Merged(names=names, listings=listings, items=items))
+        _keep_newest(self._merged, key, _CachedMergedList(names=names, listings=listings, items=items))
         for clash in items.clashes:
             self._warn(f"{kind} {clash.first} and {clash.second} are both called {clash.name}: the later is not listed")
         return items
@@ -170,7 +170,7 @@ class ResourceLists:
         """Ask servers at once, and wait for those that were not late the last time."""
         awaited: dict[ListKey, asyncio.Task[None]] = {}
         for server in servers:
-            key, task = server.key(kind), self._fetching(server, kind)
+            key, task = server.key(kind), self._fetch_task(server, kind)
             if key not in self._late:
                 awaited[key] = task
         if awaited:
@@ -180,7 +180,7 @@ class ResourceLists:
                 self._late.add(key)
                 log.warning("the %s of server %s are not there yet: its list goes without them", kind, key[0])
 
-    def _fetching(self, server: ReachedServer, kind: ListKind) -> asyncio.Task[None]:
+    def _fetch_task(self, server: ReachedServer, kind: ListKind) -> asyncio.Task[None]:
         """Return the task that asks a server for a list: one for everybody who wants it now."""
         key = server.key(kind)
         task = self._tasks.get(key)
@@ -209,7 +209,7 @@ class ResourceLists:
         except Exception:
             log.exception("reading the %s of server %s failed", kind, key[0])
             return
-        _keep(self._known, key, items)
+        _keep_newest(self._known, key, items)
         await self.keep_for_next_start(server, kind, items)
         if key in self._late:
             self._late.discard(key)
@@ -243,7 +243,7 @@ class ResourceLists:
                 await task
 
 
-def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
+def _keep_newest(kept: OrderedDict[K, V], key: K, value: V) -> None:
     kept[key] = value
     kept.move_to_end(key)
     while len(kept) > MOST_KEPT:

@@ -87,7 +87,7 @@ class ReachedServer:
 
 def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, ReachedServer]:
     """Return the servers that the agent sees and that can be asked, by name, in order."""
-    found = (_reached(services, snapshot, plugin) for plugin in plugins_with_lists(snapshot.permissions))
+    found = (_server_of(services, snapshot, plugin) for plugin in plugins_with_lists(snapshot.permissions))
     return {server.plugin.name: server for server in found if server is not None}
 
 
@@ -106,7 +106,7 @@ def server_of(services: Services, spec: PluginSpec, scope: str, owner: LoginOwne
     )
 
 
-def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedServer | None:
+def _server_of(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedServer | None:
     spec = services.loader.specs.get(plugin.name)
     source = services.loader.source_of(spec) if spec is not None else None
     if spec is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):

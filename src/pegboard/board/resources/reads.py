@@ -15,7 +15,7 @@ from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.resources.reach import ReachedServer, reached_servers
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
+from pegboard.core.access.listed_items import Target, owners, server_for_completion, unalias, why_not
 from pegboard.core.access.logins import LoginNeed, login_command
 from pegboard.core.model.naming import may_be_of
 from pegboard.core.model.tools import EMPTY, JsonObject
@@ -47,13 +47,13 @@ async def read_resource(
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
     aliased = unalias(uri)
-    if own := await own_file(services, servers.values(), {"uri": [uri, aliased[1]] if aliased else uri}):
+    if own := await why_own_file(services, servers.values(), {"uri": [uri, aliased[1]] if aliased else uri}):
         await note_own_file(services, snapshot, "read", uri, own)
         return None
     targets = await _targets(lists, snapshot, servers, uri)
     try:
         async with saying_where(services, servers):
-            result = await _read(snapshot.info.key, servers, uri, targets, context)
+            result = await _read_resource(snapshot.info.key, servers, uri, targets, context)
             if result is None:
                 await require_logins(services, with_resource(uri, servers))
     except PegboardError as error:
@@ -70,11 +70,11 @@ async def _targets(lists: ResourceLists, snapshot: Snapshot, servers: Servers, u
     resources, templates = await asyncio.gather(
         lists.merged(snapshot, "resources"), lists.merged(snapshot, "templates")
     )
-    matches = next((server.source.matches for server in servers.values()), _never)
+    matches = next((server.source.matches for server in servers.values()), _matches_no_template)
     return [target for target in owners(uri, servers, resources, templates, matches) if target[0] in servers]
 
 
-async def _read(
+async def _read_resource(
     key: SessionKey, servers: Servers, uri: str, targets: list[Target], context: CallContext
 ) -> JsonObject | None:
     first: PegboardError | None = None
@@ -130,7 +130,7 @@ async def get_prompt(
             raise
         await note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
         return None
-    if own := await own_file(services, [server], arguments or EMPTY):
+    if own := await why_own_file(services, [server], arguments or EMPTY):
         await note_own_file(services, snapshot, "prompt", name, own)
         return None
     params = {"name": item.name} if arguments is None else {"name": item.name, "arguments": arguments}
@@ -153,7 +153,7 @@ async def complete(
     prompts, resources, templates = await asyncio.gather(
         lists.merged(snapshot, "prompts"), lists.merged(snapshot, "resources"), lists.merged(snapshot, "templates")
     )
-    found = completed(params.get("ref", EMPTY), servers, prompts, resources, templates)
+    found = server_for_completion(params.get("ref", EMPTY), servers, prompts, resources, templates)
     async with saying_where(services, servers):
         if found is None or found[0] not in servers:
             await require_logins(services, with_reference(params.get("ref", EMPTY), servers))
@@ -198,7 +198,7 @@ def note(
     recorder.note_later(entry, details=CallDetails(days=snapshot.permissions.agent.record.days))
 
 
-async def own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
+async def why_own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
     """Return why none of the servers is asked: what names it is a file of Pegboard's own that nobody reads (P10)."""
     for server in servers:
         if own := await services.own_files.unreadable(server.spec, asked):
@@ -234,7 +234,7 @@ def _alias_of(uri: str, own: str) -> Callable[[str], str]:
     return lambda changed: head + changed
 
 
-def _never(template: str, uri: str) -> bool:  # noqa: ARG001 - there is no server whose template it could be
+def _matches_no_template(template: str, uri: str) -> bool:  # noqa: ARG001 - there is no server whose template it could be
     return False
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import host_tool_fault
 from pegboard.board.services import Services
-from pegboard.board.snapshot import Snapshot, read
+from pegboard.board.snapshot import Snapshot, read_snapshot
 from pegboard.core.access.approvals.approval import counting_approval
 from pegboard.core.access.approvals.demands import ToolRules, rules_of
 from pegboard.core.access.approvals.digests import binding_of
@@ -40,8 +40,8 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
     """
     if not snapshot.permissions.world.catalog.meant_by(name):
         await discover_every(services)
-        snapshot = await read(services, snapshot.info)
-    found = _explained(services, snapshot, name)
+        snapshot = await read_snapshot(services, snapshot.info)
+    found = _explain_name(services, snapshot, name)
     tool = _tool_meant(snapshot, name)
     found = await _with_login(services, snapshot, found, tool)
     if tool is None or tool.id != found.id or not found.permitted:
@@ -64,21 +64,21 @@ async def _with_login(services: Services, snapshot: Snapshot, found: Explanation
     return replace(found, callable=False, reasons=(*others, reason))
 
 
-def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+def _explain_name(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     permissions = snapshot.permissions
     if name in HOST_TOOLS:
-        return _duty(services, snapshot, name)
+        return _explain_host_tool(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
-        return _all_true(name, reason)
+        return _all_true_explanation(name, reason)
     tool = _tool_meant(snapshot, name)
     if tool is None:
-        return _not_a_tool(permissions, name)
+        return _unknown_name_explanation(permissions, name)
     found = explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
-    return replace(found, reasons=(*found.reasons, *_of_several(snapshot, name)))
+    return replace(found, reasons=(*found.reasons, *_namesakes(snapshot, name)))
 
 
-def _of_several(snapshot: Snapshot, name: str) -> Iterator[Reason]:
+def _namesakes(snapshot: Snapshot, name: str) -> Iterator[Reason]:
     """Yield which tools have one name, and which of them a call of the agent by that name means (G10)."""
     permissions, bare = snapshot.permissions, split_kind(name)[1]
     tools = permissions.world.catalog.meant_by(bare)
@@ -94,7 +94,7 @@ def _tool_meant(snapshot: Snapshot, name: str) -> Tool | None:
     return tool_of_agent(snapshot.permissions, name, active_tools(snapshot.permissions, snapshot.state))
 
 
-def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+def _explain_host_tool(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     """Return what stands between an agent and one of the host's own tools, if anything."""
     permissions, fault = snapshot.permissions, host_tool_fault(services, name)
     has = name in host_tools(permissions)
@@ -111,11 +111,11 @@ def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     return Explanation(tool=name, permitted=has, loaded=has, visible=runs, callable=runs, reasons=tuple(reasons))
 
 
-def _all_true(name: str, reason: Reason) -> Explanation:
+def _all_true_explanation(name: str, reason: Reason) -> Explanation:
     return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
 
 
-def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
+def _unknown_name_explanation(permissions: CompiledPermissions, name: str) -> Explanation:
     """Return what is to be said of a name that no known tool has."""
     catalog, toolkit = permissions.world.catalog, permissions.world.toolkits.get(name)
     plugin = catalog.plugins.get(name.removeprefix("plugin:"))
@@ -132,17 +132,17 @@ def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
         return _none_true(name, Reason(code="unavailable", text=HELD, where=holder.place))
     excluded = catalog.excluded(name)
     if excluded is not None:
-        return _of_excluded(permissions, name, *excluded)
+        return _excluded_explanation(permissions, name, *excluded)
     unseen = next(catalog.unseen_owners(name), None)
     if unseen is not None:
         decision = permissions.decide_unseen(unseen)
-        return replace(_none_true(name, *decision.reasons, _not_seen(unseen)), permitted=decision.permitted)
+        return replace(_none_true(name, *decision.reasons, _unseen_reason(unseen)), permitted=decision.permitted)
     names = (*catalog.plugins, *(tool.wire for tool in catalog))
     text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
-    return _none_true(name, Reason(code="unknown", text=text.strip()), *_may_have_it(permissions))
+    return _none_true(name, Reason(code="unknown", text=text.strip()), *_plugins_that_may_have_it(permissions))
 
 
-def _of_excluded(permissions: CompiledPermissions, name: str, plugin: Plugin, reason: str) -> Explanation:
+def _excluded_explanation(permissions: CompiledPermissions, name: str, plugin: Plugin, reason: str) -> Explanation:
     """Return what is to be said of a tool that its plugin has in no form that can be used."""
     permitted = permissions.may_have_tools_of(plugin)
     denied = () if permitted else permissions.decide_unseen(plugin).reasons
@@ -154,14 +154,14 @@ def _none_true(name: str, *reasons: Reason) -> Explanation:
     return Explanation(tool=name, permitted=False, loaded=False, visible=False, callable=False, reasons=reasons)
 
 
-def _not_seen(plugin: Plugin) -> Reason:
+def _unseen_reason(plugin: Plugin) -> Reason:
     fault = plugin.unavailable
     if fault:
         return Reason(code="unavailable", text=fault, where=plugin.place)
     return Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")
 
 
-def _may_have_it(permissions: CompiledPermissions) -> Iterator[Reason]:
+def _plugins_that_may_have_it(permissions: CompiledPermissions) -> Iterator[Reason]:
     """Yield the plugins that may have a tool of any name, because theirs are not known yet, and who denies them."""
     unseen = [plugin for plugin in permissions.world.catalog.plugins.values() if not plugin.tools]
     for plugin in unseen[:UNSEEN_NAMED]:
@@ -213,7 +213,7 @@ async def approval_reason(services: Services, snapshot: Snapshot, tool: Tool) ->
         return None
     places = (spec.approve_places.get(name) for name in rules.names)
     where = next((place for place in places if place is not None), plugin.place)
-    standing = await _standing(services, snapshot, tool, rules)
+    standing = await _standing_approval(services, snapshot, tool, rules)
     if standing is not None:
         return Reason(code="standing_approval", text=standing, where=where)
     if rules.demand is not None:
@@ -225,7 +225,7 @@ async def approval_reason(services: Services, snapshot: Snapshot, tool: Tool) ->
     return Reason(code="may_need_approval", text=text, where=where)
 
 
-async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: ToolRules) -> str | None:
+async def _standing_approval(services: Services, snapshot: Snapshot, tool: Tool, rules: ToolRules) -> str | None:
     """Return who has allowed all calls of a tool, and for how long, where that counts now."""
     store, spec = services.store, services.loader.specs[tool.plugin]
     variant = snapshot.permissions.entries.of_tool(tool).key
@@ -250,7 +250,7 @@ async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: T
     return f"Every call of it {lasts} runs unasked: '{found.by}' has allowed it."
 
 
-def command_of(snapshot: Snapshot, plugin: str) -> str:
+def command_to_log_in(snapshot: Snapshot, plugin: str) -> str:
     """Return what is typed to log in to a server for a session."""
     return login_command(plugin, login_owner(snapshot.permissions, snapshot.info.pool_user))
 
@@ -270,5 +270,5 @@ async def login_reason(services: Services, snapshot: Snapshot, plugin: str) -> R
     owner = login_owner(snapshot.permissions, snapshot.info.pool_user)
     if not isinstance(source, HasLogins) or await source.logins.needed(spec, owner) is None:
         return None
-    text = f"'{plugin}' wants a login, and {owner.principal} has none: `{command_of(snapshot, plugin)}`."
+    text = f"'{plugin}' wants a login, and {owner.principal} has none: `{command_to_log_in(snapshot, plugin)}`."
     return Reason(code="needs_login", text=text, where=spec.place)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, cast
 
 from pegboard.board.discover import discover_searchable
-from pegboard.board.observability.conversations import cut, newest
+from pegboard.board.observability.conversations import cut_context, newest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.names import name_to_load
@@ -70,22 +70,22 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
     snapshot = await discover_searchable(services, snapshot)
     await services.ranker.prepare(searchable(snapshot.permissions, snapshot.state.loadout))
     context = await rank_context(services, snapshot, needs.queries, messages=needs.context)
-    return snapshot, _found(services, snapshot, needs, context)
+    return snapshot, _find_tools(services, snapshot, needs, context)
 
 
-def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
+def _find_tools(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
     ranking = best_hits(
-        snapshot, needs, lambda queries, limit: ranked(services, snapshot, queries, context, limit=limit)
+        snapshot, needs, lambda queries, limit: rank_and_note(services, snapshot, queries, context, limit=limit)
     )
     best = ranking.hits[: needs.limit]
     names = names_of(snapshot, (*best, *_above_threshold(ranking.hits, needs.limit)))
-    results = described(snapshot, best)
-    firsts = _firsts(results)
+    results = describe_hits(snapshot, best)
+    firsts = _first_results(results)
     return Found(
         query=needs.queries,
         results=results,
-        hint=_hint(services, snapshot, needs, ranking, results),
+        hint=_hint_to_go_on(services, snapshot, needs, ranking, results),
         further=names[needs.limit :],
         siblings=tuple(siblings(snapshot, best, frozenset(names), servers=SERVERS, limit=SIBLINGS)),
         clear=tuple(one.name for one in firsts if ranking.needs[one.need].clear and ranking.needs[one.need].loads),
@@ -112,7 +112,7 @@ def best_hits(snapshot: Snapshot, needs: Search, rank: Callable[[Sequence[str], 
     evidence = [Evidence() for _ in needs.queries]
     words: list[tuple[int, str]] = []
     for place, query in enumerate(needs.queries[:NEEDS]):
-        named = _named(snapshot, query)
+        named = _tools_by_query_name(snapshot, query)
         best.update((_key(found), Ranked(found=found, score=1.0, need=place)) for found in named)
         if not named:
             words.append((place, query))
@@ -125,7 +125,7 @@ def best_hits(snapshot: Snapshot, needs: Search, rank: Callable[[Sequence[str], 
     return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
 
 
-def _named(snapshot: Snapshot, query: str) -> tuple[Tool | Group, ...]:
+def _tools_by_query_name(snapshot: Snapshot, query: str) -> tuple[Tool | Group, ...]:
     """Return what a query stands for by its name: the tools of a category (``category:Git``).
 
     Where the model loads toolkits only, it is the toolkits of that name, and those that have such a member.
@@ -143,7 +143,7 @@ def _key(found: Tool | Group) -> str:
     return found.id if isinstance(found, Tool) else f"{found.kind}:{found.name}"
 
 
-def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
+def _first_results(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
     """Return the first result of each need, where it is a tool."""
     firsts: dict[int, FoundTool] = {}
     for result in results:
@@ -154,17 +154,19 @@ def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
 # -- how to go on ----------------------------------------------------------------------------------
 
 
-def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]) -> str:
+def _hint_to_go_on(
+    services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]
+) -> str:
     """Return how to go on: softly, for what seems not to fit may be what is needed all the same."""
     if not results:
-        return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"
+        return f"Nothing fits these words. {_GO_ON}{_inventory_text(services, snapshot, HINT_TOKENS)}"
     if len(needs.queries) > NEEDS:
         return f"Only the first {NEEDS} needs were searched for. Ask for the others in another search."
     if snapshot.permissions.agent.dialect == "toolkits":
         return ""  # whether it fits is known of tools only
     unlikely = [query for query, known in zip(needs.queries, ranking.needs, strict=True) if known.fits < UNLIKELY]
     if len(unlikely) == len(needs.queries):
-        there_are = _there_are(services, snapshot, NEAREST_HINT_TOKENS)
+        there_are = _inventory_text(services, snapshot, NEAREST_HINT_TOKENS)
         return f"Nothing seems to fit; these are the nearest. {_GO_ON}{there_are}"
     if unlikely:
         which = ", ".join(f"'{one_line(query, limit=QUOTED_CHARACTERS)}'" for query in unlikely)
@@ -174,7 +176,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
     return f"{', '.join(loaded)} {verb} loaded already: call by name." if loaded else ""
 
 
-def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
+def _inventory_text(services: Services, snapshot: Snapshot, budget: int) -> str:
     permissions, loadout, count = snapshot.permissions, snapshot.state.loadout, services.counter.count
     form: HintForm = "toolkits" if permissions.agent.dialect == "toolkits" else "plugins"
     lines = hints(permissions, count, budget=budget, loadout=loadout, form=form).lines
@@ -200,24 +202,24 @@ async def rank_context(
     if messages is None:
         before = info.conversation.messages_before([services.recorder.masker.value(query) for query in queries])
     else:
-        before = newest(*(text for message in messages if (text := cut(message))))
+        before = newest(*(text for message in messages if (text := cut_context(message))))
     if not permissions.agent.remember:
         return RankContext(messages=before)
     used = await services.uses.within_reach(info.key, permissions, snapshot.state)
     return RankContext(messages=before, used=used)
 
 
-def ranked(
+def rank_and_note(
     services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
 ) -> Ranking:
     """Return the best answers to what is searched for, and note both: what is called next is their use."""
-    ranking, _ = answered(services, snapshot, queries, context, limit=limit)
+    ranking, _ = rank_queries(services, snapshot, queries, context, limit=limit)
     masked = [services.recorder.masker.value(query) for query in queries]
     snapshot.info.conversation.add_search(masked, ranking, snapshot.state.turn)
     return ranking
 
 
-def answered(
+def rank_queries(
     services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
 ) -> tuple[Ranking, RankContext]:
     """Return the best answers to what is searched for, and the context that they were ranked with; nothing is noted.
@@ -245,7 +247,7 @@ def _is_weak_match(ranking: Ranking) -> bool:
 # -- what an answer says of each hit ---------------------------------------------------------------
 
 
-def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
+def describe_hits(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
     """Return hits as results, each told from the others."""
     loaded = active_tools(snapshot.permissions, snapshot.state)
     sentences = distinct_sentences([hit.found.description for hit in hits])
@@ -258,7 +260,7 @@ def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ..
 
 
 def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, tool: Tool, sentence: str) -> FoundTool:
-    status, reason = _standing(snapshot, loaded, tool)
+    status, reason = _availability_of(snapshot, loaded, tool)
     return FoundTool(
         name=_name(snapshot, loaded, tool),
         plugin=tool.plugin,
@@ -273,7 +275,7 @@ def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, too
     )
 
 
-def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
+def _availability_of(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
     permissions = snapshot.permissions
     known = loaded.get(tool.id)
     if fault := tool_fault(permissions, tool, known.key if known is not None else None):
@@ -340,4 +342,4 @@ def note_search(services: Services, snapshot: Snapshot, needs: Search, found: Fo
     entry = recorder.entry(info.key, snapshot.state.turn, "search", "search", "allowed", outcome=outcome, by=info.by)
     ended = EndedCall("", {"queries": list(needs.queries)})
     recorder.note_later(entry, details=details_of(recorder.masker, snapshot.permissions.agent.record, ended))
-    services.metrics.searched(info.key)
+    services.metrics.count_search(info.key)

@@ -12,7 +12,7 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.surface import sent, sent_at_start
+from pegboard.board.views.surface import sent_at_start, sent_texts
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import COMMAND, Cache, choose
@@ -21,7 +21,7 @@ from pegboard.core.model.tools import Tool, joined_text
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.shrinking import Size, over
+from pegboard.core.state.shrinking import Size, excess_over_budget
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
 from pegboard.core.surface.definitions import defined_in
 from pegboard.core.surface.surfaces import Surface
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownToModel:
     """What the model was shown last.
 
     ``surface`` are the tools of the newest surface, ``focus`` the wire names that its focus allows, None without one.
@@ -47,7 +47,7 @@ class Shown:
     unloaded: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
 
-    def after(self, snapshot: Snapshot, request: Request) -> Shown:
+    def after(self, snapshot: Snapshot, request: Request) -> ShownToModel:
         """Return the same after a request: no list keeps what it unloaded, its answer has what it loaded (D1, D3)."""
         answered = request.brought if choose(snapshot.info.host) == "result" else frozenset[str]()
         return replace(self, unloaded=self.unloaded | snapshot.unloaded, answered=self.answered | answered)
@@ -68,7 +68,9 @@ def loading_all_fits(services: Services, snapshot: Snapshot) -> bool:
     if not permissions.budgeted:
         return True
     terms = command_context(services, snapshot.info, permissions)
-    return not over(permissions, Size(tools=0).with_tools(permissions, (*terms.meta, *usable(permissions)), terms))
+    return not excess_over_budget(
+        permissions, Size(tools=0).with_tools(permissions, (*terms.meta, *usable(permissions)), terms)
+    )
 
 
 def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
@@ -90,8 +92,8 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
 
 
 def next_wire_list(
-    services: Services, snapshot: Snapshot, shown: Shown, surface: Surface, revealed: Iterable[str] = ()
-) -> Shown:
+    services: Services, snapshot: Snapshot, shown: ShownToModel, surface: Surface, revealed: Iterable[str] = ()
+) -> ShownToModel:
     """Return what is shown with the next request: what is loaded, and what lapsed while keeping it is cheaper (D3).
 
     ``revealed`` are the wire names of what the history has revealed: it stays as long as it is permitted (D4).
@@ -128,7 +130,7 @@ LOADED_INSTEAD: Final = ("not_loaded", "next_request")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentInRow:
+class SentRequests:
     """What some requests in a row were sent; ``known`` is how much the history had."""
 
     permissions: CompiledPermissions
@@ -143,7 +145,7 @@ class SentInRow:
 class SentSeries:
     """Requests in a row that were sent the same, and what the newest of them was made of."""
 
-    sent: SentInRow
+    sent: SentRequests
     made_of: tuple[object, ...]
     requests: int = 1
 
@@ -162,7 +164,7 @@ class RunRecord:
 
     def __init__(self) -> None:
         self.sent: list[SentSeries] = []
-        self.before: SentInRow | None = None
+        self.before: SentRequests | None = None
         self._requests = 0
         self._over = False
         self.history: list[Tool | str] = []
@@ -172,10 +174,10 @@ class RunRecord:
         self.working: set[int] = set()
         self.loading: set[int] = set()
 
-    def requested(self, snapshot: Snapshot, shown: Surface, tools: Sequence[Tool]) -> None:
+    def note_request(self, snapshot: Snapshot, shown: Surface, tools: Sequence[Tool]) -> None:
         """Note a request with these tools, and with the texts of a surface."""
         if self._over:
-            self._begin()
+            self._begin_run()
         self._requests += 1
         last, host = self.sent[-1] if self.sent else None, snapshot.info.host
         made_of = snapshot.permissions, host, shown, tools
@@ -184,7 +186,7 @@ class RunRecord:
             return
         if shown.ahead and shown.ahead not in self.history:
             self.history.append(shown.ahead)
-        sent = SentInRow(
+        sent = SentRequests(
             permissions=snapshot.permissions,
             cache=host.cache or NO_CACHE,
             tools=self._head(shown, tools) if host.reveals else tuple(tools),
@@ -204,9 +206,9 @@ class RunRecord:
             self.sent[-1].requests -= 1
             if not self.sent[-1].requests:
                 self.sent.pop()
-        self.requested(snapshot, shown, tools)
+        self.note_request(snapshot, shown, tools)
 
-    def called(self, answer: CallAnswer, *, meta: bool) -> None:
+    def note_call(self, answer: CallAnswer, *, meta: bool) -> None:
         """Note a call that the newest request brought, ``meta`` where it was made through a meta-tool."""
         if not self.sent:
             return
@@ -222,11 +224,11 @@ class RunRecord:
         if tool is not None and answer.status in ("ok", "error"):
             self.used.setdefault(tool.plugin, place)
 
-    def ended(self) -> None:
+    def end_run(self) -> None:
         """Note that the run is over; the next request begins another one."""
         self._over = True
 
-    def _begin(self) -> None:
+    def _begin_run(self) -> None:
         self.before = self.sent[-1].sent if self.sent else self.before
         self.sent, self._requests, self._over = [], 0, False
         self.used = dict.fromkeys(self.used, -1)
@@ -248,7 +250,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _HostStep:
     """What a host has asked for since its model called something: a surface, and then perhaps a wire list.
 
     ``again`` is the message with which it asks for the surface once more, whose focus the wire list took away.
@@ -266,7 +268,7 @@ class RequestCounter:
         self._services = services
         self._run: RunRecord | None = None
         self._listed: SentTexts | None = None
-        self._step: _Step | None = None
+        self._step: _HostStep | None = None
 
     @property
     def run(self) -> RunRecord:
@@ -278,41 +280,41 @@ class RequestCounter:
     def end_run(self) -> None:
         """Note that the run is over, where there is one."""
         if self._run is not None:
-            self._run.ended()
+            self._run.end_run()
 
     def note_answer(self, answer: CallAnswer, *, meta: bool) -> None:
-        """Note what came of a call of the run, where there is one; see :meth:`RunRecord.called`."""
+        """Note what came of a call of the run, where there is one; see :meth:`RunRecord.note_call`."""
         if self._run is not None:
-            self._run.called(answer, meta=meta)
+            self._run.note_call(answer, meta=meta)
 
     def count_surface(self, snapshot: Snapshot, shown: Surface, tools: tuple[Tool, ...], message: str | None) -> None:
         """Count the request that a surface with these tools is for; a client's own are counted when it calls."""
         host, step = snapshot.info.host, self._step
         if host.calls_through:
-            self._listed = sent(shown)
+            self._listed = sent_texts(shown)
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
         elif host is not COMMAND:
-            counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions, host=host)
-            self.run.requested(snapshot, shown, tools)
+            counted = self._services.metrics.count_request(snapshot.info.key, snapshot.permissions, host=host)
+            self.run.note_request(snapshot, shown, tools)
             again = message if shown.focus is not None else None
-            self._step = _Step(sent=counted, wired=False, again=again)
+            self._step = _HostStep(sent=counted, wired=False, again=again)
 
     def count_wire_list(self, snapshot: Snapshot, shown: Surface, wire_list: tuple[Tool, ...]) -> None:
         """Count the request that a wire list is for; the surface that it follows was for the same."""
         step, metrics, again = self._step, self._services.metrics, None
         if step is None or step.wired:
-            self.run.requested(snapshot, shown, wire_list)
+            self.run.note_request(snapshot, shown, wire_list)
         else:
             self.run.requested_instead(snapshot, shown, wire_list)
             again = step.again
-            if not metrics.withdraw(snapshot.info.key, step.sent):
+            if not metrics.take_back_list(snapshot.info.key, step.sent):
                 self._step = replace(step, wired=True)
                 return
         info = snapshot.info
-        listed = wire_list, sent(shown)[1]
-        counted = metrics.requested(info.key, snapshot.permissions, listed, host=info.host)
-        self._step = _Step(sent=counted, wired=True, again=again)
+        listed = wire_list, sent_texts(shown)[1]
+        counted = metrics.count_request(info.key, snapshot.permissions, listed, host=info.host)
+        self._step = _HostStep(sent=counted, wired=True, again=again)
 
     def count_call(self, snapshot: Snapshot, request: Request) -> None:
         """Count the request that a client's model made before it called; those that come together came of one."""
@@ -323,4 +325,4 @@ class RequestCounter:
         listed = self._listed if "array" in info.host.delivery else None
         if listed is None:
             listed = sent_at_start(snapshot.permissions, self._services, info.host, info.stable)
-        self._services.metrics.requested(info.key, snapshot.permissions, listed, host=info.host)
+        self._services.metrics.count_request(info.key, snapshot.permissions, listed, host=info.host)

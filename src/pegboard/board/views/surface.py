@@ -20,7 +20,7 @@ from pegboard.board.meta_tools import (
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import Rendered, Snapshot, view_of
+from pegboard.board.snapshot import Snapshot, UnfocusedSurface, view_of
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -29,7 +29,7 @@ from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.state.sessions import DEFAULT, ShownHints, State
 from pegboard.core.surface import policy
 from pegboard.core.surface.definitions import definitions_ahead
-from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
+from pegboard.core.surface.focus import MESSAGE, Directive, directive, members, overlay, parse_answer, rules
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.policy import HookedPolicy, Written
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
@@ -56,7 +56,7 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     rendered = await _known_or_rendered(services, snapshot, shown, loaded=loaded)
     focus = await _focus_of(services, snapshot.permissions, rendered, message) if loaded else None
     _note_policy(snapshot, rendered.policy)
-    services.metrics.surfaced(info.key, rendered)
+    services.metrics.count_surface(info.key, rendered)
     services.live.note(info)
     return rendered if focus is None else replace(rendered, focus=focus)
 
@@ -65,7 +65,7 @@ async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
     """Return what would go to the model next, for whoever only looks: nothing of it counts as shown."""
     info = snapshot.info
     shown = hints_to_show(services, info, snapshot.permissions, snapshot.state) if _is_hinted(info) else None
-    return await _rendered(services, snapshot, shown, loaded=True)
+    return await _render_surface(services, snapshot, shown, loaded=True)
 
 
 def _is_hinted(info: SessionInfo) -> bool:
@@ -82,7 +82,7 @@ async def _known_or_rendered(
     """
     permissions, state = snapshot.permissions, snapshot.state
     if policy.has_hooks(permissions):
-        return await _rendered(services, snapshot, shown, loaded=loaded)
+        return await _render_surface(services, snapshot, shown, loaded=loaded)
     made_of = (
         permissions,
         state,
@@ -93,12 +93,12 @@ async def _known_or_rendered(
     )
     known = snapshot.rendered.get(loaded)
     if known is None or known.made_of != made_of:
-        rendered = await _rendered(services, snapshot, shown, loaded=loaded)
-        known = snapshot.rendered[loaded] = Rendered(made_of=made_of, surface=rendered)
+        rendered = await _render_surface(services, snapshot, shown, loaded=loaded)
+        known = snapshot.rendered[loaded] = UnfocusedSurface(made_of=made_of, surface=rendered)
     return known.surface
 
 
-async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool) -> Surface:
+async def _render_surface(services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool) -> Surface:
     """Return a surface with its texts; over MCP hints stand in the meta-tools (None)."""
     info, permissions, state = snapshot.info, snapshot.permissions, snapshot.state
     found = resolve(
@@ -133,7 +133,7 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
     """
     permissions, state = snapshot.permissions, snapshot.state
     ahead = await later_policy(services, permissions, state, found.anticipated) if found.anticipated else ""
-    since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
+    since = "\n".join(_lines_of_news(services, snapshot, shown)) if shown is not None else ""
     texts = (
         suffix(permissions, state, revealed=snapshot.info.host.reveals),
         f"Also available by now:\n{since}" if since else "",
@@ -142,14 +142,14 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
     return "\n\n".join(text for text in texts if text)
 
 
-def _since(services: Services, snapshot: Snapshot, shown: ShownHints) -> tuple[str, ...]:
+def _lines_of_news(services: Services, snapshot: Snapshot, shown: ShownHints) -> tuple[str, ...]:
     """Return the lines on what the hints of the session do not know; over MCP they know everything (F2)."""
     info, permissions, state = snapshot.info, snapshot.permissions, snapshot.state
     form = hint_form(services, permissions, info.host)
     return hints_since(permissions, shown, services.counter.count, state=state, form=form)
 
 
-def sent(rendered: Surface) -> SentTexts:
+def sent_texts(rendered: Surface) -> SentTexts:
     """Return the tools of a surface, and the texts that go with them."""
     texts = (*rendered.hints, rendered.suffix, rendered.ahead, rendered.policy)
     return tuple([loaded.tool for loaded in rendered.tools]), tuple([text for text in texts if text])
@@ -168,7 +168,7 @@ def sent_at_start(permissions: CompiledPermissions, services: Services, host: Ho
         fixed=host.list_is_fixed,
     )
     text = policy.without_secrets(services.masker, permissions, policy.initial(permissions, DEFAULT))
-    return sent(replace(found, policy=text))
+    return sent_texts(replace(found, policy=text))
 
 
 def _costs(services: Services, permissions: CompiledPermissions, rendered: Surface) -> Costs:
@@ -234,13 +234,13 @@ async def _focus_of(
         return None
     bounded = message[:MESSAGE]
     asked = [
-        await _asked_by_rule(services, services.focus, permissions, surface, toolkit, rule, bounded)
+        await _focus_of_rule(services, services.focus, permissions, surface, toolkit, rule, bounded)
         for toolkit, rule in rules(permissions)
     ]
     return overlay(surface, (one for one in asked if one is not None))
 
 
-async def _asked_by_rule(
+async def _focus_of_rule(
     services: Services,
     judge: FocusRules,
     permissions: CompiledPermissions,
@@ -257,7 +257,7 @@ async def _asked_by_rule(
     own = members(permissions, toolkit)
     visible = [loaded.tool.wire for loaded in surface.tools if loaded.tool.id in own]
     try:
-        answer = answered(await judge.ask(hook, message, visible))
+        answer = parse_answer(await judge.ask(hook, message, visible))
     except Exception as error:  # a hook's own code may raise anything
         why = services.masker.text(f"{type(error).__name__}: {error}")
         log.warning("the focus hook %s of toolkit %s is passed over: %s", hook, toolkit, why)
@@ -274,7 +274,7 @@ PATIENCE: Final = 2.0
 
 async def initial_policy(services: Services, permissions: CompiledPermissions, state: State) -> str:
     """Return the policy of what is loaded from the start, without secrets."""
-    written = await _written(services, permissions, policy.hooked_at_start(permissions, state))
+    written = await _write_policies(services, permissions, policy.hooked_at_start(permissions, state))
     return policy.without_secrets(services.masker, permissions, policy.initial(permissions, state, written))
 
 
@@ -283,17 +283,21 @@ async def later_policy(
 ) -> str:
     """Return the policy that comes with these tools, without secrets."""
     added = tuple(tools)
-    written = await _written(services, permissions, policy.hooked_with(permissions, state, added))
-    return policy.without_secrets(services.masker, permissions, policy.later(permissions, state, added, written))
+    written = await _write_policies(services, permissions, policy.policies_needing_hooks(permissions, state, added))
+    return policy.without_secrets(
+        services.masker, permissions, policy.policy_of_added(permissions, state, added, written)
+    )
 
 
-async def _written(services: Services, permissions: CompiledPermissions, asked: Iterable[HookedPolicy]) -> Written:
+async def _write_policies(
+    services: Services, permissions: CompiledPermissions, asked: Iterable[HookedPolicy]
+) -> Written:
     """Return what the hooks write; one that fails writes nothing, and is asked again the next time."""
-    known, found = _answers(permissions), dict[HookedPolicy, str]()
+    known, found = _hook_answers(permissions), dict[HookedPolicy, str]()
     for one in asked:
         text = known.get(one)
         if text is None:
-            text = await _asked(services, one)
+            text = await _ask_hook(services, one)
             if text is not None:
                 known[one] = text
         found[one] = text or ""
@@ -304,12 +308,12 @@ _NOTHING: Final[Mapping[HookedPolicy, str]] = EMPTY  # type: ignore[assignment]
 
 
 @once_per_permissions
-def _answers(permissions: CompiledPermissions) -> dict[HookedPolicy, str]:  # noqa: ARG001
+def _hook_answers(permissions: CompiledPermissions) -> dict[HookedPolicy, str]:  # noqa: ARG001
     """Return what hooks have written so far: the same members have the same text, so that nothing moves (F1)."""
     return {}
 
 
-async def _asked(services: Services, one: HookedPolicy) -> str | None:
+async def _ask_hook(services: Services, one: HookedPolicy) -> str | None:
     if services.hooks is None:
         return None
     try:

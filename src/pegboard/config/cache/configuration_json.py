@@ -17,7 +17,7 @@ from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.hooks import Hook
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.masking import MASK, Masker, mask_overrides
 from pegboard.core.model.prices import Prices
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.references import ByReference, Reference, refers
@@ -59,7 +59,7 @@ class NotCacheableError(Exception):
     """The refusal to write a configuration down: it has a secret, or a value of an unknown type."""
 
 
-def encoded(value: Any, markers: Sequence[str] | None) -> Any:
+def encode_value(value: Any, markers: Sequence[str] | None) -> Any:
     """Return a value as JSON; raises :class:`NotCacheableError` for an unknown type.
 
     ``markers`` are those of the variables: what looks like a secret and has none of them is refused too. With
@@ -72,18 +72,18 @@ def encoded(value: Any, markers: Sequence[str] | None) -> Any:
         return value
     if isinstance(value, str):
         _refuse_userinfo(value, markers)
-        return str(value) if kind is str else [_named(kind, _texts()), str(value)]
+        return str(value) if kind is str else [_type_name(kind, _texts()), str(value)]
     if isinstance(value, Path):
         return ["Path", str(value)]
     if kind in (list, tuple):
-        return [kind.__name__, *(encoded(item, markers) for item in value)]
+        return [kind.__name__, *(encode_value(item, markers) for item in value)]
     if kind is frozenset:
-        return ["frozenset", *sorted(encoded(item, markers) for item in value)]
+        return ["frozenset", *sorted(encode_value(item, markers) for item in value)]
     if kind in (dict, Frozen):
         return [kind.__name__, _encoded_mapping(value, markers)]
-    name = _named(kind, _RECORD_NAMES)
+    name = _type_name(kind, _RECORD_NAMES)
     given = ((part, getattr(value, part.name)) for part in fields(value) if part.init)
-    return [name, {part.name: encoded(inner, markers) for part, inner in given if not _is_default(part, inner)}]
+    return [name, {part.name: encode_value(inner, markers) for part, inner in given if not _is_default(part, inner)}]
 
 
 def _texts() -> Mapping[str, type[Any]]:
@@ -93,7 +93,7 @@ def _texts() -> Mapping[str, type[Any]]:
     return {"Expanded": Expanded, "YamlWord": YamlWord}
 
 
-def _named(kind: type[Any], known: Mapping[str, type[Any]]) -> str:
+def _type_name(kind: type[Any], known: Mapping[str, type[Any]]) -> str:
     if known.get(kind.__name__) is not kind:
         raise NotCacheableError(kind.__name__)
     return kind.__name__
@@ -106,14 +106,14 @@ def _is_default(part: Field[Any], value: Any) -> bool:
 
 def _encoded_mapping(value: Mapping[str, Any], markers: Sequence[str] | None) -> dict[str, Any]:
     for key, inner in value.items():
-        if markers is not None and _is_data(inner) and _tells(key) and not _marked(inner, markers):
+        if markers is not None and _is_data(inner) and _is_secret_key(key) and not _is_from_environment(inner, markers):
             raise NotCacheableError(key)
-    return {str(key): encoded(inner, markers) for key, inner in value.items()}
+    return {str(key): encode_value(inner, markers) for key, inner in value.items()}
 
 
-def _tells(key: str) -> bool:
+def _is_secret_key(key: str) -> bool:
     """Return whether the values of a key are secrets."""
-    return masked({key: "value"}, _NOBODY, frozenset())[key] == MASK
+    return mask_overrides({key: "value"}, _NOBODY, frozenset())[key] == MASK
 
 
 def _is_data(value: Any) -> bool:
@@ -121,48 +121,52 @@ def _is_data(value: Any) -> bool:
     return bool(value) and not isinstance(value, bool) and isinstance(value, str | int | float | dict | list)
 
 
-def _marked(value: Any, markers: Sequence[str]) -> bool:
+def _is_from_environment(value: Any, markers: Sequence[str]) -> bool:
     """Return whether every text in a value comes from the environment, or is read when its server starts."""
     if isinstance(value, dict):
-        return all(_marked(inner, markers) for inner in cast("dict[str, Any]", value).values())
+        return all(_is_from_environment(inner, markers) for inner in cast("dict[str, Any]", value).values())
     if isinstance(value, list):
-        return all(_marked(inner, markers) for inner in cast("list[Any]", value))
+        return all(_is_from_environment(inner, markers) for inner in cast("list[Any]", value))
     return isinstance(value, str) and (any(marker in value for marker in markers) or refers(value))
 
 
 def _refuse_userinfo(text: str, markers: Sequence[str] | None) -> None:
     """Refuse a password in a URL, unless it comes from the environment."""
-    if markers is not None and "://" in text and any(not _marked(found, markers) for found in _USERINFO.findall(text)):
+    if (
+        markers is not None
+        and "://" in text
+        and any(not _is_from_environment(found, markers) for found in _USERINFO.findall(text))
+    ):
         raise NotCacheableError("userinfo")
 
 
-def decoded(value: Any, texts: Mapping[str, str]) -> Any:
+def decode_value(value: Any, texts: Mapping[str, str]) -> Any:
     """Return the value that was encoded; ``texts`` stand for the markers of variables.
 
     What was never encoded raises ``ValueError``, ``TypeError``, ``KeyError`` or ``AttributeError``.
     """
     if isinstance(value, str):
-        return _filled(value, texts)
+        return _fill_markers(value, texts)
     if not isinstance(value, list):
         return value
     name, *rest = cast("list[Any]", value)
     match name:
         case "tuple":
-            return tuple([decoded(item, texts) for item in rest])
+            return tuple([decode_value(item, texts) for item in rest])
         case "list":
-            return [decoded(item, texts) for item in rest]
+            return [decode_value(item, texts) for item in rest]
         case "frozenset":
-            return frozenset([decoded(item, texts) for item in rest])
+            return frozenset([decode_value(item, texts) for item in rest])
         case "Path":
-            return Path(_filled(rest[0], texts))
+            return Path(_fill_markers(rest[0], texts))
         case "Expanded" | "YamlWord":
-            return _texts()[name](_filled(rest[0], texts))
+            return _texts()[name](_fill_markers(rest[0], texts))
         case _:
-            inner = {key: decoded(item, texts) for key, item in rest[0].items()}
+            inner = {key: decode_value(item, texts) for key, item in rest[0].items()}
             return inner if name == "dict" else Frozen(inner) if name == "Frozen" else _RECORD_NAMES[name](**inner)
 
 
-def _filled(text: str, texts: Mapping[str, str]) -> str:
+def _fill_markers(text: str, texts: Mapping[str, str]) -> str:
     for marker, value in texts.items():
         if marker in text:
             text = text.replace(marker, value)

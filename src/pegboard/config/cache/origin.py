@@ -53,8 +53,8 @@ class Origin:
             yield repr((name, env.get(name))).encode(errors="surrogatepass")
         for name in _ALWAYS:
             yield repr((env.get(name), os.environ.get(name))).encode(errors="surrogatepass")
-        yield repr(sorted(_installed(sys.path))).encode(errors="surrogatepass")
-        yield repr([_stamps(_PACKAGE / name) for name in _COMPILERS]).encode(errors="surrogatepass")
+        yield repr(sorted(_installed_packages(sys.path))).encode(errors="surrogatepass")
+        yield repr([_folder_stamps(_PACKAGE / name) for name in _COMPILERS]).encode(errors="surrogatepass")
 
 
 def origin_of(configuration: Configuration, variables: Iterable[str]) -> Origin:
@@ -95,7 +95,7 @@ def _folder(path: str) -> Iterator[bytes]:
         yield _bytes(os.path.join(path, name))  # noqa: PTH118
 
 
-def _installed(folders: Sequence[str]) -> Iterator[tuple[str, str, int, int]]:
+def _installed_packages(folders: Sequence[str]) -> Iterator[tuple[str, str, int, int]]:
     """Yield which packages are installed in which version, and the stamp of their entry points.
 
     ``importlib.metadata`` knows more, and takes longer to import than all of this start's reading.
@@ -104,14 +104,14 @@ def _installed(folders: Sequence[str]) -> Iterator[tuple[str, str, int, int]]:
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208
         except OSError:
-            yield folder, "", *_stamp(folder)
+            yield folder, "", *_file_stamp(folder)
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
-                yield folder, name, *_stamp(os.path.join(folder, name, "entry_points.txt"))  # noqa: PTH118
+                yield folder, name, *_file_stamp(os.path.join(folder, name, "entry_points.txt"))  # noqa: PTH118
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _file_stamp(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -119,12 +119,12 @@ def _stamp(path: str) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def _stamps(folder: Path) -> list[tuple[str, int, int]]:
+def _folder_stamps(folder: Path) -> list[tuple[str, int, int]]:
     found: list[tuple[str, int, int]] = []
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_dir():
-                found += _stamps(Path(entry.path)) if entry.name != "__pycache__" else []
+                found += _folder_stamps(Path(entry.path)) if entry.name != "__pycache__" else []
             else:
                 status = entry.stat()
                 found.append((entry.name, status.st_mtime_ns, status.st_size))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.accepted_files import accepted_files
-from pegboard.config.cache.configuration_json import decoded
+from pegboard.config.cache.configuration_json import decode_value
 from pegboard.config.cache.origin import Origin
 from pegboard.config.schema.configuration import Configuration
 from pegboard.errors import StoreError
@@ -28,23 +28,23 @@ MOST: Final = 32
 """Of how many configurations the newest are kept."""
 
 
-def read(path: Path, env: Mapping[str, str]) -> Configuration | None:
+def read_cached(path: Path, env: Mapping[str, str]) -> Configuration | None:
     """Return the configuration that was compiled from exactly what is there now, or None."""
     try:
         if accepted_files(path) is not None:  # what counts is not what lies there
             return None
-        return restored(load(cache_file(path)), env)
+        return restore_configuration(load(cache_file(path)), env)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, StoreError):
         return None
 
 
-def restored(content: Any, env: Mapping[str, str]) -> Configuration | None:
+def restore_configuration(content: Any, env: Mapping[str, str]) -> Configuration | None:
     """Return the configuration of what is kept, or None where something that it was made from has changed."""
     origin = Origin(**{name: tuple(values) for name, values in content["origin"].items()})
     if origin.digest(env, bytes.fromhex(content["salt"])) != content["digest"]:
         return None
     texts = {marker: env[name][len(beginning_of(env[name])) :] for name, marker in content["markers"].items()}
-    found = decoded(content["configuration"], texts)
+    found = decode_value(content["configuration"], texts)
     return found if isinstance(found, Configuration) else None
 
 
@@ -127,7 +127,7 @@ class Lookups(Mapping[str, str]):
         return len(self._env)
 
 
-class Marked(Lookups):
+class MarkedEnvironment(Lookups):
     """An environment whose variables have markers for values: each but the beginning of a URL or path."""
 
     def __init__(self, env: Mapping[str, str], salt: str) -> None:

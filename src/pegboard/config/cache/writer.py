@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.accepted_files import accepted_files
-from pegboard.config.cache.configuration_json import NotCacheableError, encoded
+from pegboard.config.cache.configuration_json import NotCacheableError, encode_value
 from pegboard.config.cache.origin import origin_of
-from pegboard.config.cache.reader import Lookups, Marked, cache_file, restored, save
+from pegboard.config.cache.reader import Lookups, MarkedEnvironment, cache_file, restore_configuration, save
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import ServerSpec
@@ -49,7 +49,7 @@ def write(path: Path, env: Mapping[str, str], compiled: Compile) -> bool:
 
 def _content(path: Path, env: Mapping[str, str], compiled: Compile) -> dict[str, Any] | None:
     """Return what to keep, or None where that is not what compiling gives."""
-    lookups, marked, salt = Lookups(env), Marked(env, os.urandom(8).hex()), os.urandom(16)
+    lookups, marked, salt = Lookups(env), MarkedEnvironment(env, os.urandom(8).hex()), os.urandom(16)
     real = compiled(path, lookups)
     origin = origin_of(real, lookups.names)
     digest = origin.digest(env, salt)
@@ -61,16 +61,16 @@ def _content(path: Path, env: Mapping[str, str], compiled: Compile) -> dict[str,
         "digest": digest,
         "origin": asdict(origin),
         "markers": marked.markers,
-        "configuration": encoded(template, markers),
+        "configuration": encode_value(template, markers),
     }
-    read_back = restored(json.loads(json.dumps(content)), env)  # None where something changed meanwhile
+    read_back = restore_configuration(json.loads(json.dumps(content)), env)  # None where something changed meanwhile
     same = marked.names == lookups.names and _text(read_back) == _text(real)
     return content if same else None
 
 
 def _text(configuration: Configuration | None) -> str:
     """Return a configuration with the types of all its values, to be compared."""
-    return json.dumps(encoded(configuration, None))
+    return json.dumps(encode_value(configuration, None))
 
 
 def _refuse_secrets(template: Configuration, markers: Sequence[str]) -> None:

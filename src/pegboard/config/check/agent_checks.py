@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, cast
 
-from pegboard.config.check.member_names import ESSENTIAL, TOOLS, Meaning, MemberNames, alike, check_members
+from pegboard.config.check.member_names import ESSENTIAL, TOOLS, MemberNames, NameMeaning, check_members, may_be_equal
 from pegboard.config.compile import UncheckedConfig, boolean
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.config.schema.sections import AgentSection
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, matches_any, merge
-from pegboard.core.model.masking import Masker, masked
+from pegboard.core.model.masking import Masker, mask_overrides
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.prices import KINDS, millionths
 from pegboard.core.model.selectors import Member
@@ -35,7 +35,7 @@ def check_agent(agent: Agent, config: UncheckedConfig, names: MemberNames, maske
         yield error("bad_value", message, agent.place)
     yield from _toolkit_names(agent, config)
     yield from _switches(agent, part.permissions, config, names)
-    yield from _scope(agent, config, names)
+    yield from _shared_only_problems(agent, config, names)
     yield from _conflicts(agent, config, names, masker)
     yield from _model(agent, config)
     yield from _delegates(agent, part, config)
@@ -44,7 +44,7 @@ def check_agent(agent: Agent, config: UncheckedConfig, names: MemberNames, maske
 
 def _sub_apps(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield the sub-apps that clients could not open, because they are not defined (T9)."""
-    declared = config.validated.declared("sub_apps")
+    declared = config.validated.declared_names("sub_apps")
     for index, name in enumerate(part.sub_apps):
         if name not in declared:
             message = f"sub-app '{one_line(name, limit=80)}' is not defined."
@@ -54,7 +54,7 @@ def _sub_apps(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iter
 
 def _delegates(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield agents that are to work for this one and that there are not (P8)."""
-    declared = config.validated.declared("agents")
+    declared = config.validated.declared_names("agents")
     for index, name in enumerate(part.may_delegate):
         if name not in declared:
             message = f"agent '{one_line(name, limit=80)}' is not defined."
@@ -74,23 +74,23 @@ def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Mem
     )
     yield from check_members(own, names, TOOLS)
     yield from check_members(essential, names, ESSENTIAL)
-    always = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
+    always = {names.meaning_of(item.name).identity for item in agent.essential if _is_sure(names.meaning_of(item.name))}
     for item in own:
-        if names.meaning(item.name).identity in always:
+        if names.meaning_of(item.name).identity in always:
             message = f"'{item.name}' stands in essential and in tools."
             hint = "Essential tools are always loaded: remove it here."
-            yield warning("duplicate_name", message, item.place, hint)
+            yield warning_problem("duplicate_name", message, item.place, hint)
 
 
 def _model(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
     models = config.validated.section.models
-    if agent.model and models and agent.model not in config.validated.declared("models"):
+    if agent.model and models and agent.model not in config.validated.declared_names("models"):
         message = f"model '{agent.model}' is not defined."
         place = config.validated.place("agents", agent.name, "model")
-        yield warning("unknown_model", message, place, did_you_mean(agent.model, models))
+        yield warning_problem("unknown_model", message, place, did_you_mean(agent.model, models))
 
 
-def _sure(meaning: Meaning) -> bool:
+def _is_sure(meaning: NameMeaning) -> bool:
     return meaning.kind not in ("unknown", "unsure")
 
 
@@ -98,7 +98,7 @@ def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield what T2 forbids: toolkits that are not defined, initial ones that are not allowed."""
     validated = config.validated
     part = (validated.section.agents or {})[agent.name]
-    declared = validated.declared("toolkits") | config.toolkits.keys()
+    declared = validated.declared_names("toolkits") | config.toolkits.keys()
     allowed = {*part.allowed_toolkits}
     for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
         seen: set[str] = set()
@@ -106,7 +106,7 @@ def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
             place = validated.place("agents", agent.name, key, index)
             if name in seen:
                 message = f"toolkit '{name}' stands twice."
-                yield warning("duplicate_name", message, place, "Leave one of them out.")
+                yield warning_problem("duplicate_name", message, place, "Leave one of them out.")
             elif name not in declared:
                 message = f"toolkit '{name}' is not defined."
                 yield error("unknown_toolkit", message, place, did_you_mean(name, declared))
@@ -121,45 +121,45 @@ def _switches(
 ) -> Iterator[Problem]:
     """Yield switches that are not boolean, and those that name nothing (P2)."""
     validated = config.validated
-    declared = validated.declared("toolkits")
+    declared = validated.declared_names("toolkits")
     for name, value in written.items():
         if boolean(value) is None:
             message = "expected true or false; the switch counts as absent."
             place = validated.place("agents", agent.name, "permissions", name)
-            yield warning("bad_switch", message, place, "Write true or false without quotes.")
+            yield warning_problem("bad_switch", message, place, "Write true or false without quotes.")
         stated, bare = split_kind(name)
         is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in config.toolkits)
         if bare in HOST_TOOLS:
             continue
         if not is_toolkit and (stated == "toolkit" or not names.means_something(name)):
             message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
-            hint = did_you_mean(bare, [*declared, *names.known()])
+            hint = did_you_mean(bare, [*declared, *names.possible_names()])
             place = validated.place("agents", agent.name, "permissions", name, key=True)
-            yield warning("unknown_switch", message, place, hint)
+            yield warning_problem("unknown_switch", message, place, hint)
 
 
-def _scope(agent: Agent, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
+def _shared_only_problems(agent: Agent, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield plugins that work only where they are shared, for an agent that works apart (P5)."""
     if not agent.isolating:
         return
     why = f"private.per: {agent.private_per}" if agent.private_per else f"worker_scope: {agent.worker_scope}"
     validated = config.validated
 
-    def bad(item: Member, place: Place | None, hint: str) -> Iterator[Problem]:
-        plugin = names.meaning(item.name).plugin
+    def shared_only_problem(item: Member, place: Place | None, hint: str) -> Iterator[Problem]:
+        plugin = names.meaning_of(item.name).plugin
         if plugin and names.is_shared_only(plugin):
             message = f"'{plugin}' works only where it is shared, and agent '{agent.name}' works apart ({why})."
             yield error("shared_only", message, place, hint)
 
     for item in (*agent.static, *agent.essential):
-        yield from bad(item, item.place, "Remove it, or share the agent.")
+        yield from shared_only_problem(item, item.place, "Remove it, or share the agent.")
     part = (validated.section.agents or {})[agent.name]
     for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
         for index, name in enumerate(listed):
             if name in config.toolkits and (key == "allowed_toolkits" or name not in part.allowed_toolkits):
                 for item in config.toolkits[name].members:
                     place = validated.place("agents", agent.name, key, index)
-                    yield from bad(item, place, f"Remove it from toolkit '{name}', or share the agent.")
+                    yield from shared_only_problem(item, place, f"Remove it from toolkit '{name}', or share the agent.")
 
 
 def _conflicts(agent: Agent, config: UncheckedConfig, names: MemberNames, masker: Masker) -> Iterator[Problem]:
@@ -167,7 +167,7 @@ def _conflicts(agent: Agent, config: UncheckedConfig, names: MemberNames, masker
     initial = [m for name in agent.initial_toolkits if name in config.toolkits for m in config.toolkits[name].members]
     seen: dict[tuple[str, str], Member] = {}
     for item in (*agent.essential, *agent.static, *initial):
-        meaning = names.meaning(item.name)
+        meaning = names.meaning_of(item.name)
         if meaning.kind not in ("plugin", "tool") or item.filtered:
             continue
         tool = meaning.tool if meaning.kind == "tool" else ""
@@ -175,7 +175,7 @@ def _conflicts(agent: Agent, config: UncheckedConfig, names: MemberNames, masker
         if not tool:
             spots = [spot for spot in seen if spot[0] == meaning.plugin]
         before = [seen[spot] for spot in spots if spot in seen]
-        other = next((one for one in before if not alike(one.overrides, item.overrides)), None)
+        other = next((one for one in before if not may_be_equal(one.overrides, item.overrides)), None)
         if other is not None:
             yield _conflict(agent, other, item, masker)
         seen.setdefault((meaning.plugin, tool), item)
@@ -186,13 +186,13 @@ def _conflict(agent: Agent, first: Member, second: Member, masker: Masker) -> Pr
     where = f" (line {line})" if line is not None else ""
     message = (
         f"'{second.name}' is loaded from the start of agent '{agent.name}' with two different settings: "
-        f"{_shown(first, masker)}{where} and {_shown(second, masker)}."
+        f"{_overrides_text(first, masker)}{where} and {_overrides_text(second, masker)}."
     )
     return error("conflict", message, second.place, "Make them equal, or remove one.")
 
 
-def _shown(item: Member, masker: Masker) -> str:
-    parts = masked(item.overrides, masker, frozenset())
+def _overrides_text(item: Member, masker: Masker) -> str:
+    parts = mask_overrides(item.overrides, masker, frozenset())
     return "{" + ", ".join(f"{key}: {value}" for key, value in parts.items()) + "}"
 
 
@@ -203,12 +203,12 @@ def check_reach(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Ite
         if _denied_whole(agent, config, specs):
             message = f"agent '{agent.name}' has no tool and may load none: everything that it names is off."
             hint = "Switch something on, or have a loadout that does not disable it."
-            yield warning("nothing_granted", message, agent.place, hint)
+            yield warning_problem("nothing_granted", message, agent.place, hint)
             continue
         if (agent.loadout is not None or agent.discoverable) and not _has_something(agent, config, known, specs):
             message = f"agent '{agent.name}' has no tool and may load none: no plugin is there for what it names."
             hint = "Define plugins or servers, or name registered plugins by their names."
-            yield warning("nothing_granted", message, agent.place, hint)
+            yield warning_problem("nothing_granted", message, agent.place, hint)
 
 
 def _denied_whole(agent: Agent, config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> bool:
@@ -232,10 +232,10 @@ def _has_something(
         return True
     if any(config.toolkits[name].members for name in agent.allowed_toolkits if name in config.toolkits):
         return True
-    return any(_reaches(agent, spec, known) for spec in specs.values())
+    return any(_grants_plugin(agent, spec, known) for spec in specs.values())
 
 
-def _reaches(agent: Agent, spec: PluginSpec, known: Mapping[str, Loadout]) -> bool:
+def _grants_plugin(agent: Agent, spec: PluginSpec, known: Mapping[str, Loadout]) -> bool:
     """Return whether the agent's loadout or its patterns grant the plugin."""
     by_category = isinstance(spec, RegisteredSpec) and spec.by_category
     patterns: Collection[str] = () if by_category else agent.discoverable

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.check.python_names import offered, source_of
+from pegboard.config.check.python_names import names_offered, source_of
 from pegboard.config.compile import UncheckedConfig
-from pegboard.config.problem_codes import warning
+from pegboard.config.problem_codes import warning_problem
 from pegboard.core.access.decisions import Decision
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import agents_named, some_of
@@ -49,7 +49,7 @@ def check_globals(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> I
             work = "works" if they == "it" else "work"
             message = f"{agents} {work} apart, and all users share {kept} in the module of '{plugin.name}'."
             hint = "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
-            yield warning("shared_globals", message, plugin.place, hint)
+            yield warning_problem("shared_globals", message, plugin.place, hint)
 
 
 def changed_globals(target: str, folder: Path) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def changed_globals(target: str, folder: Path) -> tuple[str, ...]:
         return ()
     bound = {name for node in tree.body for name in _bound_by(node)}
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return tuple(sorted(bound & {name for function in functions for name in _changed_in(function)}))
+    return tuple(sorted(bound & {name for function in functions for name in _names_assigned_in(function)}))
 
 
 def _bound_by(node: ast.stmt) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _bound_by(node: ast.stmt) -> Iterator[str]:
             return
 
 
-def _changed_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _names_assigned_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     """Yield the names that a function changes and does not bind itself."""
     stated = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
     own = {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)} | {
@@ -97,7 +97,7 @@ def _changed_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[st
 
 
 def _names(spec: PythonSpec) -> list[str]:
-    return sorted(offered(spec.target, Path(spec.folder or ".")) or ())
+    return sorted(names_offered(spec.target, Path(spec.folder or ".")) or ())
 
 
 def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
@@ -110,7 +110,7 @@ def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> 
     world = config.world(plugins)
     permissions = [CompiledPermissions(world, agent) for agent in config.agents.values()]
     for plugin in plugins:
-        reached = dict(_reached(plugin, permissions))
+        reached = dict(_agents_reaching(plugin, permissions))
         if reached:
             how, tools = UNCONFINED[plugin.name]
             agents, they = agents_named(reached)
@@ -118,19 +118,19 @@ def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> 
             off = f"`permissions: {{{plugin.name}: false}}`"
             on = f"`plugins: {{{plugin.name}: {{confine: true}}}}`"
             hint = f"Confine it ({on}), switch it off ({off}), or exclude these tools: {', '.join(tools)}."
-            yield warning("unconfined", message, next(iter(reached.values())), hint)
+            yield warning_problem("unconfined", message, next(iter(reached.values())), hint)
 
 
-def _reached(plugin: Plugin, permissions: Iterable[CompiledPermissions]) -> Iterator[tuple[str, Place | None]]:
+def _agents_reaching(plugin: Plugin, permissions: Iterable[CompiledPermissions]) -> Iterator[tuple[str, Place | None]]:
     """Yield the agents that may use some of a plugin, each with the place that grants it."""
     for one in permissions:
         decisions = map(one.decide, plugin.tools)
         permitted = next((decision for decision in decisions if decision.permitted), None)
         if permitted is not None:
-            yield one.agent.name, _place(permitted) or one.agent.place
+            yield one.agent.name, _place_of_decision(permitted) or one.agent.place
 
 
-def _place(decision: Decision) -> Place | None:
+def _place_of_decision(decision: Decision) -> Place | None:
     return next((reason.where for reason in decision.reasons if reason.where is not None), None)
 
 

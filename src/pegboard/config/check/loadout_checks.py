@@ -10,7 +10,7 @@ from typing import Any
 from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout, merge
@@ -45,20 +45,20 @@ def check_loadouts(config: UncheckedConfig, written: Sequence[WrittenLoadout], n
         yield from _chain(item, known)
         yield from _names(item, plugins, names)
         yield from _categories(item, categories)
-    yield from _same(written)
+    yield from _duplicate_loadouts(written)
     for agent in config.agents.values():
         if agent.loadout is not None and agent.loadout.casefold() not in known:
             message = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
             place = config.validated.place("agents", agent.name, "loadout")
-            yield warning("unknown_loadout", message, place, did_you_mean(agent.loadout, _titles(known)))
-        yield from _own_disabled(agent, config, known, names)
+            yield warning_problem("unknown_loadout", message, place, did_you_mean(agent.loadout, _titles(known)))
+        yield from _start_disabled_by_loadout(agent, config, known, names)
         part = (config.validated.section.agents or {}).get(agent.name)
         for index, pattern in enumerate(part.discoverable if part else ()):
             place = config.validated.place("agents", agent.name, "discoverable", index)
             yield from _pattern(pattern, place, plugins, names)
 
 
-def _own_disabled(
+def _start_disabled_by_loadout(
     agent: Agent, config: UncheckedConfig, known: Mapping[str, Loadout], names: MemberNames
 ) -> Iterator[Problem]:
     """Yield what an agent has from the start, by its own lists, and its own loadout disables."""
@@ -67,11 +67,11 @@ def _own_disabled(
     name, merged = agent.name, merge(agent.loadout, known)
     initial = (config.toolkits[kit].members for kit in agent.initial_toolkits if kit in config.toolkits)
     for item in chain(agent.essential, agent.static, *initial):
-        plugin = names.meaning(item.name).plugin
+        plugin = names.meaning_of(item.name).plugin
         by = merged.disables(plugin) if plugin else None
         if by is not None:
             message = f"loadout '{by}' disables '{plugin}', which agent '{name}' has from the start; disabled wins."
-            yield warning("named_and_disabled", message, item.place, "Leave one of them out.")
+            yield warning_problem("named_and_disabled", message, item.place, "Leave one of them out.")
 
 
 def _titles(known: Mapping[str, Loadout]) -> list[str]:
@@ -85,7 +85,7 @@ def _chain(item: WrittenLoadout, known: Mapping[str, Loadout]) -> Iterator[Probl
         return
     if parent.casefold() not in known:
         message = f"loadout '{parent}' is not defined; the chain ends here."
-        yield warning("unknown_parent", message, item.place("extends"), did_you_mean(parent, _titles(known)))
+        yield warning_problem("unknown_parent", message, item.place("extends"), did_you_mean(parent, _titles(known)))
         return
     links = [loadout.name]
     above: Loadout | None = known[parent.casefold()]
@@ -94,7 +94,7 @@ def _chain(item: WrittenLoadout, known: Mapping[str, Loadout]) -> Iterator[Probl
         if above.name.casefold() == loadout.name.casefold():
             shown = links if len(links) <= _SHOWN else [*links[: _SHOWN - 2], "…", links[-1]]
             message = f"the loadout extends itself: {' → '.join(shown)}; the chain is cut there."
-            yield warning("loadout_cycle", message, item.place("extends"), "Let one of them extend nothing.")
+            yield warning_problem("loadout_cycle", message, item.place("extends"), "Let one of them extend nothing.")
             return
         if above.name.casefold() in (name.casefold() for name in links[:-1]):
             return
@@ -107,12 +107,14 @@ def _names(item: WrittenLoadout, plugins: set[str], names: MemberNames) -> Itera
         for index, name in enumerate(listed):
             if name.casefold() not in plugins:
                 message = f"plugin '{name}' is not known."
-                yield warning("unknown_plugin", message, item.place(key, index), names.question(name))
+                yield warning_problem("unknown_plugin", message, item.place(key, index), names.question(name))
     named = {name.casefold() for name in loadout.plugins}
     for index, name in enumerate(loadout.disabled):
         if name.casefold() in named:
             message = f"plugin '{name}' is both named and disabled; disabled wins."
-            yield warning("named_and_disabled", message, item.place("disabled", index), "Leave one of them out.")
+            yield warning_problem(
+                "named_and_disabled", message, item.place("disabled", index), "Leave one of them out."
+            )
     for index, pattern in enumerate(loadout.discoverable):
         yield from _pattern(pattern, item.place("discoverable", index), plugins, names)
 
@@ -121,20 +123,22 @@ def _pattern(pattern: str, place: Place, plugins: set[str], names: MemberNames) 
     """Yield a pattern that cannot match what it looks like, and a name that means nothing."""
     if "*" in pattern[:-1] or "?" in pattern:
         message = f"in '{pattern}' only a star at the end stands for anything."
-        yield warning("bad_pattern", message, place, "Write a name, prefix* or *.")
+        yield warning_problem("bad_pattern", message, place, "Write a name, prefix* or *.")
     elif not pattern.endswith("*") and pattern.casefold() not in plugins:
         message = f"plugin '{pattern}' is not known."
-        yield warning("unknown_plugin", message, place, names.question(pattern))
+        yield warning_problem("unknown_plugin", message, place, names.question(pattern))
 
 
 def _categories(item: WrittenLoadout, known: set[str]) -> Iterator[Problem]:
     for index, name in enumerate(item.loadout.categories):
         if name.casefold() not in known:
             message = f"no plugin is in the category '{name}'."
-            yield warning("unknown_category", message, item.place("categories", index), did_you_mean(name, CATEGORIES))
+            yield warning_problem(
+                "unknown_category", message, item.place("categories", index), did_you_mean(name, CATEGORIES)
+            )
 
 
-def _same(written: Sequence[WrittenLoadout]) -> Iterator[Problem]:
+def _duplicate_loadouts(written: Sequence[WrittenLoadout]) -> Iterator[Problem]:
     seen: dict[tuple[int, str], str] = {}
     for item in written:
         name = item.loadout.name

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pegboard.config.check.python_names import mentioned, offered
+from pegboard.config.check.python_names import names_mentioned, names_offered
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list, is_mapping
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
@@ -28,7 +28,7 @@ _MOST_QUESTIONS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class NameMeaning:
     """What a name stands for; ``unsure`` where a plugin's tools are not known yet."""
 
     kind: Literal["plugin", "tool", "category", "toolkit", "unsure", "unknown"]
@@ -66,7 +66,7 @@ class MemberNames:
         self._by_prefix: dict[str, list[str]] = {}
         self._nameless: list[str] = []
         for name, spec in config.written.items():
-            self._admit(name, spec)
+            self._admit_server(name, spec)
         specs = (registered.get(name) for name in joined if name not in config.written and name not in tools)
         self._unasked = tuple(spec for spec in specs if spec is not None)
         self._owners: dict[str, list[str]] = {}
@@ -75,10 +75,10 @@ class MemberNames:
                 self._owners.setdefault(tool, []).append(name)
         self._questions: dict[str, str] = {}
 
-    def _admit(self, name: str, spec: ServerSpec | PythonSpec) -> None:
+    def _admit_server(self, name: str, spec: ServerSpec | PythonSpec) -> None:
         if isinstance(spec, PythonSpec):
             prefix = spec.prefix or ""
-            known = offered(spec.target, Path(spec.folder or "."))
+            known = names_offered(spec.target, Path(spec.folder or "."))
             if name not in self._tools and known is not None:
                 self._tools[name] = known
         else:
@@ -88,39 +88,41 @@ class MemberNames:
         elif name not in self._tools:
             self._nameless.append(name)
 
-    def meaning(self, name: str) -> Meaning:
+    def meaning_of(self, name: str) -> NameMeaning:
         """Return what a name stands for."""
         stated, bare = split_kind(name)
         if stated in ("category", "toolkit"):
-            return Meaning(stated, tool=bare)
+            return NameMeaning(stated, tool=bare)
         if stated != "tool" and (bare in self.plugins or bare in self.off):
-            return Meaning("plugin", bare)
-        return Meaning("unknown") if stated == "plugin" else self._tool(bare)
+            return NameMeaning("plugin", bare)
+        return NameMeaning("unknown") if stated == "plugin" else self._tool(bare)
 
-    def _tool(self, name: str) -> Meaning:
+    def _tool(self, name: str) -> NameMeaning:
         plugin, slash, tool = name.rpartition("/")
         if slash and (plugin in self.plugins or plugin in self.off):
-            return self._of(plugin, tool)
+            return self._meaning_of(plugin, tool)
         for cut in re.finditer("__", name):
             for plugin in self._by_prefix.get(name[: cut.start()], ()):
-                found = self._of(plugin, name[cut.end() :])
+                found = self._meaning_of(plugin, name[cut.end() :])
                 if found.kind == "tool":
                     return found
         owners = self._owners.get(name, ())
         if owners:
-            return Meaning("tool", owners[0], name)
-        return Meaning("unsure") if self._nameless and not slash else Meaning("unknown")
+            return NameMeaning("tool", owners[0], name)
+        return NameMeaning("unsure") if self._nameless and not slash else NameMeaning("unknown")
 
     def means_something(self, name: str) -> bool:
         """Return whether a name stands for something, or may once the plugins were asked that are not known yet."""
-        if self.meaning(name).kind != "unknown":
+        if self.meaning_of(name).kind != "unknown":
             return True
         stated, bare = split_kind(name)
         return stated in (None, "tool") and any(_may_offer(spec, bare) for spec in self._unasked)
 
-    def _of(self, plugin: str, tool: str) -> Meaning:
+    def _meaning_of(self, plugin: str, tool: str) -> NameMeaning:
         known = self._tools.get(plugin)
-        return Meaning("tool", plugin, tool) if tool and (known is None or tool in known) else Meaning("unknown")
+        return (
+            NameMeaning("tool", plugin, tool) if tool and (known is None or tool in known) else NameMeaning("unknown")
+        )
 
     @property
     def nameless(self) -> str:
@@ -133,10 +135,10 @@ class MemberNames:
             bare = split_kind(name)[1]
             plugin, slash, _ = bare.rpartition("/")
             own = [f"{plugin}/{tool}" for tool in self._tools.get(plugin, ())] if slash else []
-            self._questions[name] = did_you_mean(bare, own or self.known())
+            self._questions[name] = did_you_mean(bare, own or self.possible_names())
         return self._questions.get(name, "")
 
-    def known(self) -> Iterable[str]:
+    def possible_names(self) -> Iterable[str]:
         """Return every name that may be meant."""
         return [*self.plugins, *self._owners]
 
@@ -153,7 +155,7 @@ def _may_offer(spec: RegisteredSpec, name: str) -> bool:
     return name.isidentifier() and kind in _BRINGS_TOOLS and (known is None or name in known)
 
 
-_mentioned = cache(mentioned)
+_mentioned = cache(names_mentioned)
 
 
 TOOLS, DEFAULTS, ESSENTIAL = "tools", "defaults", "essential"
@@ -165,33 +167,33 @@ def check_members(items: Iterable[Member], names: MemberNames, where: str) -> It
     """Yield the names that mean nothing, and what stands twice."""
     first: dict[Any, Member] = {}
     for item in items:
-        if where in _OWN and item.name in META_TOOLS and names.meaning(item.name).kind in ("unknown", "unsure"):
+        if where in _OWN and item.name in META_TOOLS and names.meaning_of(item.name).kind in ("unknown", "unsure"):
             message = f"'{item.name}' comes by itself where it is needed."
-            yield warning("reserved", message, item.place, "Remove it.")
+            yield warning_problem("reserved", message, item.place, "Remove it.")
             continue
-        meaning = names.meaning(item.name)
+        meaning = names.meaning_of(item.name)
         if item.name in HOST_TOOLS:
-            yield from _duty(item, where)
+            yield from _host_tool_problems(item, where)
         else:
             yield from check_member(item, meaning, names)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
-        if identity in first and alike(first[identity].overrides, item.overrides):
+        if identity in first and may_be_equal(first[identity].overrides, item.overrides):
             message = f"'{item.name}' stands twice in {where}."
-            yield warning("duplicate_name", message, item.place, "The first one counts.")
+            yield warning_problem("duplicate_name", message, item.place, "The first one counts.")
         first.setdefault(identity, item)
 
 
-def _duty(item: Member, where: str) -> Iterator[Problem]:
+def _host_tool_problems(item: Member, where: str) -> Iterator[Problem]:
     """Yield why one of the host's own tools cannot stand where it stands."""
     if where not in (TOOLS, DEFAULTS):
         message = f"'{item.name}' is carried out by Pegboard itself and stands in `tools` only."
         yield error("reserved", message, item.place, "Write it there.")
     elif item.overrides or item.filtered:
         message = f"'{item.name}' takes no settings here."
-        yield warning("reserved", message, item.place, f"Write '- {item.name}'.")
+        yield warning_problem("reserved", message, item.place, f"Write '- {item.name}'.")
 
 
-def check_member(item: Member, meaning: Meaning, names: MemberNames) -> Iterator[Problem]:
+def check_member(item: Member, meaning: NameMeaning, names: MemberNames) -> Iterator[Problem]:
     """Yield why a name cannot stand in a list of tools, if it cannot."""
     match meaning.kind:
         case "plugin" | "tool" | "category":
@@ -201,16 +203,16 @@ def check_member(item: Member, meaning: Meaning, names: MemberNames) -> Iterator
             yield error("unknown_tool", message, item.place, "Write its members.")
         case "unsure":
             message = f"'{item.name}' is not known yet; it may be a tool of {names.nameless}."
-            yield warning("unresolved_tool", message, item.place, names.question(item.name))
+            yield warning_problem("unresolved_tool", message, item.place, names.question(item.name))
         case "unknown":
             message = f"'{one_line(item.name, limit=80)}' is not a known plugin or tool."
             yield error("unknown_tool", message, item.place, names.question(item.name))
 
 
-def alike(one: Any, other: Any) -> bool:
+def may_be_equal(one: Any, other: Any) -> bool:
     """Return whether two settings may turn out equal once their types are known (T5)."""
     if is_mapping(one) and is_mapping(other):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(may_be_equal(one[key], other[key]) for key in one)
     if is_list(one) and is_list(other):
-        return len(one) == len(other) and all(map(alike, one, other))
+        return len(one) == len(other) and all(map(may_be_equal, one, other))
     return one == other or str(one).strip().lower() == str(other).strip().lower()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pegboard.config.check.member_names import MemberNames, check_members
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import EntryWithOverrides
@@ -27,14 +27,14 @@ def check_plugins(config: UncheckedConfig, names: MemberNames) -> Iterator[Probl
     """Yield what is wrong with the servers and plugins of a file."""
     yield from _servers(config)
     yield from _prefixes(config)
-    yield from _reserved(config)
-    yield from _registered(config, names)
+    yield from _plugins_with_reserved_names(config)
+    yield from _unknown_plugins(config, names)
     for spec in (*config.written.values(), *config.settings.values()):
         section = "servers" if isinstance(spec, ServerSpec) else "plugins"
         yield from _requires(spec, section, config, names)
 
 
-def _registered(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
+def _unknown_plugins(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is said of plugins that are neither written here nor registered."""
     known = [spec.name for spec in names.plugins.values() if isinstance(spec, RegisteredSpec)]
     for name in sorted(names.unregistered - config.written.keys()):
@@ -55,7 +55,7 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
         if isinstance(part.disabled, str):
             message = f"server '{name}' is not available: {part.disabled.rstrip('.')}."
             hint = "Correct what is wrong, and take `disabled` out."
-            yield warning("unavailable", message, validated.place("servers", name, "disabled"), hint)
+            yield warning_problem("unavailable", message, validated.place("servers", name, "disabled"), hint)
         spec = config.written[name]
         lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
         if isinstance(spec, ServerSpec) and not spec.unavailable and not lost:
@@ -75,7 +75,7 @@ def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
         if prefix and first != name and any(_may_have(a, first, config) and _may_have(a, name, config) for a in agents):
             message = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
             hint = "Give one of them another prefix: two tools of one name cannot both be listed."
-            yield warning("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
+            yield warning_problem("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
 
 
 def _may_have(agent: Agent, plugin: str, config: UncheckedConfig) -> bool:
@@ -85,25 +85,27 @@ def _may_have(agent: Agent, plugin: str, config: UncheckedConfig) -> bool:
     return matches_any(agent.discoverable, plugin) is not None or any(one.name == plugin for one in members)
 
 
-def _reserved(config: UncheckedConfig) -> Iterator[Problem]:
+def _plugins_with_reserved_names(config: UncheckedConfig) -> Iterator[Problem]:
     """Yield plugins that an agent's ``tools`` cannot mean by their names alone."""
     for name in sorted(HOST_TOOLS & config.written.keys()):
         section = "servers" if isinstance(config.written[name], ServerSpec) else "plugins"
         message = f"'{name}' in an agent's `tools` is carried out by Pegboard itself and is not this plugin."
         place = config.validated.place(section, name, key=True)
-        yield warning("reserved", message, place, f"Rename it, or write 'plugin:{name}'.")
+        yield warning_problem("reserved", message, place, f"Rename it, or write 'plugin:{name}'.")
 
 
 def _requires(spec: PluginSettings, section: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     for tool, others in spec.requires.items():
         places = [config.validated.place(section, spec.name, "requires", tool, i) for i in range(len(others))]
-        items = [Member(name=_beside(n, spec.name, names), place=p) for n, p in zip(others, places, strict=True)]
+        items = [
+            Member(name=_full_tool_name(n, spec.name, names), place=p) for n, p in zip(others, places, strict=True)
+        ]
         yield from check_members(items, names, f"requires of '{tool}'")
 
 
-def _beside(name: str, plugin: str, names: MemberNames) -> str:
+def _full_tool_name(name: str, plugin: str, names: MemberNames) -> str:
     """Return the name of a tool of the same plugin in full."""
-    return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
+    return f"{plugin}/{name}" if names.meaning_of(name).kind in ("unknown", "unsure") else name
 
 
 def check_target(
@@ -144,7 +146,7 @@ def check_overrides(config: UncheckedConfig, names: MemberNames, misfits: Sequen
     by_variant = {(misfit.plugin, misfit.key): misfit for misfit in misfits}
     for path, (name, overrides) in _entries(config) if misfits else ():
         key = variant_key(member(name, overrides).overrides)
-        misfit = by_variant.get((names.meaning(name).plugin, key))
+        misfit = by_variant.get((names.meaning_of(name).plugin, key))
         if misfit is not None:
             place = config.validated.place(*path, name, misfit.override, key=True)
             yield error("bad_override", misfit.message, place, misfit.hint)

@@ -12,7 +12,7 @@ TOOL_OBJECT: Final = frozenset({"name", "simple_description", "run"})
 """What a class has whose objects are one tool each."""
 
 
-def offered(target: str, folder: Path) -> frozenset[str] | None:
+def names_offered(target: str, folder: Path) -> frozenset[str] | None:
     """Return every name that a plugin's functions can have, or None where only running it would show.
 
     ``target`` is a module or ``module:object``; only modules beside the configuration are read. A
@@ -23,7 +23,7 @@ def offered(target: str, folder: Path) -> frozenset[str] | None:
     tree = source_of(module, folder)
     if tree is None:
         return None
-    return _methods(tree.body, wanted) if wanted else _bound(tree.body)
+    return _methods(tree.body, wanted) if wanted else _names_bound(tree.body)
 
 
 def source_of(module: str, folder: Path) -> ast.Module | None:
@@ -38,7 +38,7 @@ def source_of(module: str, folder: Path) -> ast.Module | None:
     return None
 
 
-def mentioned(target: str) -> frozenset[str] | None:
+def names_mentioned(target: str) -> frozenset[str] | None:
     """Return every name that stands in the source of an installed toolkit of Agno: its tools are among them.
 
     ``target`` is ``module:class``; nothing is imported. None where the class has tools of another class, or is not
@@ -55,13 +55,13 @@ def mentioned(target: str) -> frozenset[str] | None:
         for path in (base.with_suffix(".py"), base / "__init__.py"):
             try:
                 if path.is_file():
-                    return _names_in(ast.parse(path.read_text("utf-8")), wanted)
+                    return _class_names(ast.parse(path.read_text("utf-8")), wanted)
             except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
                 return None
     return None
 
 
-def _names_in(tree: ast.Module, wanted: str) -> frozenset[str] | None:
+def _class_names(tree: ast.Module, wanted: str) -> frozenset[str] | None:
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == wanted)
     toolkit = next(classes, None)
     if toolkit is None or not all(isinstance(base, ast.Name) and base.id == "Toolkit" for base in toolkit.bases):
@@ -82,7 +82,7 @@ def _methods(body: list[ast.stmt], wanted: str) -> frozenset[str] | None:
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name == wanted:
             plain = not node.bases and not node.keywords and not node.decorator_list
-            found = _bound(node.body) if plain else None
+            found = _names_bound(node.body) if plain else None
             return found if found is None or not found >= TOOL_OBJECT else _own_name(node.body)
     return None
 
@@ -101,7 +101,7 @@ def _own_name(body: list[ast.stmt]) -> frozenset[str] | None:
     return None
 
 
-def _bound(body: list[ast.stmt]) -> frozenset[str] | None:
+def _names_bound(body: list[ast.stmt]) -> frozenset[str] | None:
     names: set[str] = set()
     for node in body:
         match node:

@@ -41,7 +41,7 @@ def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem
             hint = "Correct the path, or take it out."
             yield Problem(severity="warning", code="env_missing", message=message, hint=hint, place=place)
     for token in config.tokens:
-        if token.value.strip() and (fault := _carried(token.value)):
+        if token.value.strip() and (fault := _why_not_in_header(token.value)):
             hint = "Choose one of ASCII letters, digits and signs."
             yield error("bad_value", f"the token {fault}; clients send it in a header.", token.place, hint)
     yield from _store(config)
@@ -53,7 +53,7 @@ def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Me
     if fault := name_fault(name, what):
         yield error("bad_value", fault, place, "Give it another name.")
     elif section != "toolkits":
-        yield from _slashes(name, place, names)
+        yield from _slash_problems(name, place, names)
 
 
 def name_fault(name: str, what: str = "plugin") -> str:
@@ -71,7 +71,7 @@ def name_fault(name: str, what: str = "plugin") -> str:
     return ""
 
 
-def _slashes(name: str, place: Place, names: MemberNames) -> Iterator[Problem]:
+def _slash_problems(name: str, place: Place, names: MemberNames) -> Iterator[Problem]:
     """Yield why a slash in the name of a plugin would be taken for that between a plugin and its tool."""
     shown = one_line(name, limit=80)
     for cut in re.finditer("/", name):
@@ -90,7 +90,7 @@ def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
         if not _HEADER.fullmatch(header):
             message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
             yield error("bad_value", message, place, "Write letters, digits and '-'.")
-        elif fault := _carried(value.strip(HTTP_SPACE)):
+        elif fault := _why_not_in_header(value.strip(HTTP_SPACE)):
             message = f"the value of the header '{header}' {fault}."
             yield error("bad_value", message, place, "Headers carry ASCII text of one line.")
     for variable in part.env:
@@ -99,18 +99,18 @@ def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
             yield error(
                 "bad_value", message, config.validated.place(*path, "env", variable), "Write a name without '='."
             )
-    if part.cwd and (user := _homeless(part.cwd)):
+    if part.cwd and (user := _user_without_home(part.cwd)):
         message = f"there is no home folder of '{one_line(user, limit=80)}'."
         yield error("bad_value", message, config.validated.place(*path, "cwd"), "Write the path without '~'.")
 
 
-def _carried(value: str) -> str:
+def _why_not_in_header(value: str) -> str:
     """Return why a header cannot carry a text, or nothing; where it is, but not what."""
     at = next((n for n, c in enumerate(value) if not " " <= c <= "~"), None)
     return f"holds a character that a header cannot carry, at position {at + 1}" if at is not None else ""
 
 
-def _homeless(path: str) -> str:
+def _user_without_home(path: str) -> str:
     """Return the user at the beginning of a path whose home folder is not known, or nothing."""
     try:
         Path(path).expanduser()
@@ -125,7 +125,7 @@ def _store(config: UncheckedConfig) -> Iterator[Problem]:
         return
     url, where = store.url, ("store", "url") if is_mapping(config.validated.raw.get("store")) else ("store",)
     fault = store_fault(url)
-    if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
+    if not fault and (user := _user_without_home(url.strip().removeprefix(SQLITE))):
         fault = f"there is no home folder of '{one_line(user, limit=80)}'."
     if fault:
         yield error("bad_store", fault, config.validated.place(*where), STORE_RIGHT)

@@ -8,7 +8,7 @@ from typing import Any
 from pegboard.config.check.member_names import MemberNames, check_member
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list
-from pegboard.config.problem_codes import error, warning
+from pegboard.config.problem_codes import error, warning_problem
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
@@ -23,9 +23,9 @@ def check_toolkits(config: UncheckedConfig, names: MemberNames) -> Iterator[Prob
     for name, toolkit in config.toolkits.items():
         if not config.generated or name in config.added:
             yield from _members(toolkit.members, names)
-            yield from _ambiguous(name, config, names)
+            yield from _ambiguity_problems(name, config, names)
             yield from _focus(name, config, names)
-            yield from _sharing(name, config)
+            yield from _unusable_toolkit_shares(name, config)
     yield from _policies(config)
 
 
@@ -39,7 +39,7 @@ def _members(items: Iterable[Member], names: MemberNames) -> Iterator[Problem]:
             hint = "List it among an agent's tools." if own else "It comes by itself where it is needed."
             yield error("reserved", message, item.place, hint)
             continue
-        meaning = names.meaning(item.name)
+        meaning = names.meaning_of(item.name)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first:
             line = (first[identity].place or Place(file="")).line
@@ -51,46 +51,48 @@ def _members(items: Iterable[Member], names: MemberNames) -> Iterator[Problem]:
         yield from check_member(item, meaning, names)
 
 
-def _ambiguous(name: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
+def _ambiguity_problems(name: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     toolkit = config.toolkits[name]
     if name not in names.joined or [item.name for item in toolkit.members] == [name]:
         return
     message = f"'{name}' is a toolkit and a plugin; the bare name means the toolkit."
     hint = f"Write 'toolkit:{name}' or 'plugin:{name}', or rename one."
-    yield warning("ambiguous_name", message, toolkit.place, hint)
+    yield warning_problem("ambiguous_name", message, toolkit.place, hint)
 
 
-def _sharing(name: str, config: UncheckedConfig) -> Iterator[Problem]:
+def _unusable_toolkit_shares(name: str, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield agents that a toolkit names and that are not defined or may not load it, and one that is alone (S1)."""
     written = config.document_of(name).section.toolkits[name].share_with
-    known = config.validated.declared("agents")
+    known = config.validated.declared_names("agents")
     for index, agent in enumerate(written):
         place = config.document_of(name).place("toolkits", name, "share_with", index)
         if agent in written[:index]:
-            yield warning("duplicate_name", f"agent '{agent}' stands twice.", place, "Remove one of them.")
+            yield warning_problem("duplicate_name", f"agent '{agent}' stands twice.", place, "Remove one of them.")
         elif agent not in known:
             yield error("unknown_agent", f"agent '{agent}' is not defined.", place, did_you_mean(agent, known))
     if len({*written}) == 1:
         place = config.document_of(name).place("toolkits", name, "share_with")
         message = f"only agent '{written[0]}' shares toolkit '{name}': it shares it with nobody."
-        yield warning("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
+        yield warning_problem("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
 
 
 def _focus(toolkit: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
     document = config.document_of(toolkit)
     members, rules = config.toolkits[toolkit].members, document.section.toolkits[toolkit].focus
-    if not rules or any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
+    if not rules or any(
+        isinstance(names.plugins.get(names.meaning_of(item.name).plugin), ServerSpec) for item in members
+    ):
         return
     raw: Any = document.raw["toolkits"]
     several = is_list(raw[toolkit].get("focus"))
     for index, rule in enumerate(rules):
         for position, name in enumerate(rule.tools):
-            if names.meaning(name).kind in ("unknown", "category", "toolkit"):
+            if names.meaning_of(name).kind in ("unknown", "category", "toolkit"):
                 spot = ("focus", index) if several else ("focus",)
                 place = document.place("toolkits", toolkit, *spot, "tools", position)
                 message = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
-                yield warning("unknown_focus", message, place, names.question(name))
+                yield warning_problem("unknown_focus", message, place, names.question(name))
 
 
 def _policies(config: UncheckedConfig) -> Iterator[Problem]:

@@ -102,11 +102,11 @@ def shell_text(text: str) -> str:
     ('${HOME}/a', '${HOME}', 'items?${top:-$top}=1')
     """
 
-    def ours(found: re.Match[str]) -> str:
+    def own_reference(found: re.Match[str]) -> str:
         name = found[1] or found[2]
         return f"${{{name}}}" if found[2] or name.isupper() else f"${{{name}:-${name}}}"
 
-    return _SHELL.sub(ours, text)
+    return _SHELL.sub(own_reference, text)
 
 
 def literal_text(text: str) -> str:
@@ -212,7 +212,7 @@ class McpClient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class ClientFilePlace:
     """One place where a client keeps its servers.
 
     ``folder`` is where it starts them, if known. Those of the scope ``local`` stand under the name of their folder in a

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from pegboard.config.client_files.claude_code import CLAUDE_CODE
 from pegboard.config.client_files.client import (
+    ClientFilePlace,
     McpClient,
     References,
     Server,
-    Spot,
     as_written,
     input_variable,
     shell_text,
@@ -77,7 +77,7 @@ READ_ONLY_CLIENTS: Final = (
 """Which of them it is counts for the unit of its limits, and for what only it can fill in."""
 
 
-def _in_vscode(entry: Server, references: References) -> Server:
+def _entry_for_vscode(entry: Server, references: References) -> Server:
     asked = {input_variable(name): f"${{input:{name}}}" for name in references.inputs}
     return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
 
@@ -89,7 +89,7 @@ VSCODE: Final = McpClient(
     project=(".vscode/mcp.json",),
     user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
     ignored=frozenset({"dev", "gallery"}),
-    entry=_in_vscode,
+    entry=_entry_for_vscode,
     project_folder="${workspaceFolder}",
     starts_elsewhere=True,
 )
@@ -99,7 +99,7 @@ def _copilot_server(_entry: Mapping[str, Any], found: Server) -> Server:
     return {**found, "type": "stdio"} if found.get("type") == "local" else found
 
 
-def _in_copilot_cli(entry: Server, references: References) -> Server:
+def _entry_for_copilot_cli(entry: Server, references: References) -> Server:
     passed = {"env": {name: f"${{{name}}}" for name in references.variables}} if references.variables else {}
     return {"type": "local", **entry, **passed, "tools": ["*"], "deferTools": "never"}
 
@@ -112,7 +112,7 @@ COPILOT_CLI: Final = McpClient(
     text=shell_text,
     unit="milliseconds",
     translate=_copilot_server,
-    entry=_in_copilot_cli,
+    entry=_entry_for_copilot_cli,
 )
 
 
@@ -206,7 +206,7 @@ CLIENTS: Final[Mapping[str, McpClient]] = {
 _READ: Final = (*CLIENTS.values(), *READ_ONLY_CLIENTS)
 
 
-def spots(client: McpClient, machine: Machine) -> Iterator[Spot]:
+def spots_of_client(client: McpClient, machine: Machine) -> Iterator[ClientFilePlace]:
     """Yield where a client's files may lie: the current folder first, then the home folder.
 
     Where the current folder is the home folder, a file of both is the user's own.
@@ -214,39 +214,39 @@ def spots(client: McpClient, machine: Machine) -> Iterator[Spot]:
     folder, users = machine.folder, [machine.user_path(pattern) for pattern in client.user]
     for name in client.project:
         if (path := folder / name).absolute() not in [user.absolute() for user in users]:
-            yield Spot(client=client, path=path, scope="project", folder=folder)
+            yield ClientFilePlace(client=client, path=path, scope="project", folder=folder)
     for path in users:
-        yield Spot(client=client, path=path, scope="user")
+        yield ClientFilePlace(client=client, path=path, scope="user")
 
 
-def every_spot(machine: Machine) -> Iterator[Spot]:
+def every_spot(machine: Machine) -> Iterator[ClientFilePlace]:
     """Yield where the files of all clients may lie: the current folder first, ours last in it."""
-    found = [spot for client in (*CLIENTS.values(), PEGBOARD) for spot in spots(client, machine)]
+    found = [spot for client in (*CLIENTS.values(), PEGBOARD) for spot in spots_of_client(client, machine)]
     yield from (spot for spot in found if spot.scope == "project")
     yield from (spot for spot in found if spot.scope == "user")
 
 
-def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> Spot:
+def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> ClientFilePlace:
     """Return whose file this is, by its name and folder, else by what stands in it."""
     absolute = path.absolute()
     for client in (*_READ, PEGBOARD):
-        for spot in spots(client, machine):
+        for spot in spots_of_client(client, machine):
             if spot.path.absolute() == absolute:
-                return Spot(client=client, path=path, scope=spot.scope, folder=spot.folder)
+                return ClientFilePlace(client=client, path=path, scope=spot.scope, folder=spot.folder)
         for name in client.project:
             parts = PurePath(name).parts
             if absolute.parts[-len(parts) :] == parts:
                 folder = absolute.parents[len(parts) - 1]
-                return Spot(client=client, path=path, scope="project", folder=folder)
+                return ClientFilePlace(client=client, path=path, scope="project", folder=folder)
         for pattern in client.user:
             parts = PurePath(pattern).parts[1:]
             if len(parts) > 1 and absolute.parts[-len(parts) :] == parts:
-                return Spot(client=client, path=path, scope="user")
-    return Spot(client=_by_shape(path, value), path=path, scope="user")
+                return ClientFilePlace(client=client, path=path, scope="user")
+    return ClientFilePlace(client=_client_by_shape(path, value), path=path, scope="user")
 
 
-def _by_shape(path: Path, value: Mapping[str, Any]) -> McpClient:
-    if (named := _by_name(path)) is not None:
+def _client_by_shape(path: Path, value: Mapping[str, Any]) -> McpClient:
+    if (named := _client_by_name(path)) is not None:
         return named
     if path.suffix.lower() in (".yaml", ".yml"):
         if is_mapping(value.get(GOOSE.marker)):
@@ -260,18 +260,18 @@ def _by_shape(path: Path, value: Mapping[str, Any]) -> McpClient:
     return ANY
 
 
-def _by_name(path: Path) -> McpClient | None:
+def _client_by_name(path: Path) -> McpClient | None:
     return next(
         (
             client
             for client in _READ
-            if client.name == path.stem or path.name in {PurePath(name).name for name in _telling(client)}
+            if client.name == path.stem or path.name in {PurePath(name).name for name in _telling_files(client)}
         ),
         None,
     )
 
 
-def _telling(client: McpClient) -> Iterator[str]:
+def _telling_files(client: McpClient) -> Iterator[str]:
     """Yield the files whose bare name is enough to know the client."""
     yield from (name for name in (*client.project, *client.user) if PurePath(name).name not in _SHARED_NAMES)
 

@@ -44,7 +44,7 @@ def _start_limit(value: Mapping[str, Any], _machine: Machine) -> float | None:
     return limit if isinstance(limit, int | float) else None
 
 
-def _referring(text: str) -> str:
+def _with_own_references(text: str) -> str:
     """Return a text with our references in place of those of opencode."""
     return _VALUE.sub(lambda m: f"${{{m[2] if m[1] == 'env' else f'file:{m[2]}'}}}", text.replace("${", "$${"))
 
@@ -72,7 +72,7 @@ OPENCODE: Final = McpClient(
     roots=(("mcp", "servers"), ("mcp",)),
     project=("opencode.json", "opencode.jsonc"),
     user=("{opencode}/opencode.json", "{opencode}/opencode.jsonc"),
-    text=_referring,
+    text=_with_own_references,
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,

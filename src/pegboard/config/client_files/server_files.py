@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.client_files.client import Root, Spot, editor_variables, with_inputs
+from pegboard.config.client_files.client import ClientFilePlace, Root, editor_variables, with_inputs
 from pegboard.config.client_files.known import ANY, PEGBOARD, spot_of
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import (
@@ -48,7 +48,7 @@ class ServerFile:
     what the client runs in a sandbox. ``start`` is within how many seconds the client wants each to have started.
     """
 
-    spot: Spot
+    spot: ClientFilePlace
     text: str
     document: Document
     root: Root
@@ -68,7 +68,7 @@ class ServerFile:
         """Return which part of the file its servers are, nothing where they are the usual one."""
         return "/".join(self.root) if self.spot.scope == "local" else ""
 
-    def translated(self) -> ParsedClientFile:
+    def translate_servers(self) -> ParsedClientFile:
         """Return the servers in our own shape."""
         found = self._client_file()
         return replace(found, unavailable={**found.unavailable, **self._client_only_servers(found)})
@@ -77,8 +77,8 @@ class ServerFile:
         value: Any = {name: self.server(entry) for name, entry in self.entries.items()}
         for key in reversed(self.root):
             value = {key: value}
-        if (beside := _at(self.document.value, (*self.root[:-1], "sandbox"))) is not None:
-            holding: Any = _at(value, self.root[:-1])
+        if (beside := _value_at(self.document.value, (*self.root[:-1], "sandbox"))) is not None:
+            holding: Any = _value_at(value, self.root[:-1])
             holding["sandbox"] = beside
         return client_file(self.document, value, self.root, folder=self.spot.folder)
 
@@ -89,7 +89,7 @@ class ServerFile:
             return found
         return {"start": self.start, **found}
 
-    def sandboxed(self) -> Mapping[str, str]:
+    def sandboxed_servers(self) -> Mapping[str, str]:
         """Return the servers that the client runs in a sandbox: why no confinement keeps it, nothing where one does."""
         return self._client_file().sandboxed
 
@@ -109,7 +109,7 @@ class ServerFile:
         return {name: reason for name, reason in reasons.items() if reason}
 
 
-def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFile:
+def read_client_file(path: Path, machine: Machine, *, spot: ClientFilePlace | None = None) -> ServerFile:
     """Return what a client's file says; raises ``ConfigError`` where it cannot be read.
 
     ``spot`` says whose file it is; without it, its name and what stands in it do.
@@ -127,12 +127,12 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
         return server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
 
 
-def unwritten(spot: Spot, machine: Machine) -> ServerFile:
+def missing_client_file(spot: ClientFilePlace, machine: Machine) -> ServerFile:
     """Return a client's file that is not there yet: without servers."""
     return _without_servers(spot.path, machine, spot)
 
 
-def _without_servers(path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+def _without_servers(path: Path, machine: Machine, spot: ClientFilePlace | None) -> ServerFile:
     """Return a client's file in which nothing is written yet."""
     suffix = path.suffix.lower()
     spot = spot or spot_of(path, {}, machine)
@@ -160,12 +160,14 @@ def _as_config_errors() -> Generator[None]:
         raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
 
 
-def server_file(text: str, document: Document, path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+def server_file(
+    text: str, document: Document, path: Path, machine: Machine, spot: ClientFilePlace | None
+) -> ServerFile:
     """Return a client's file that was read; raises ``ConfigError`` where its servers are no object."""
     value: dict[str, Any] = document.value
     spot = spot or spot_of(path, value, machine)
-    root = next((root for root in spot.client.roots if is_mapping(_at(value, root))), spot.client.roots[0])
-    own = _at(value, root)
+    root = next((root for root in spot.client.roots if is_mapping(_value_at(value, root))), spot.client.roots[0])
+    own = _value_at(value, root)
     if own is not None and not is_mapping(own):
         place = document.place(root)
         raise ConfigError(f"{'.'.join(root)} is not an object of servers.", code="no_servers", location=place)
@@ -207,7 +209,7 @@ def _toml(text: str, file: str) -> Document:
     return Document(file=file, root=Node(value, 1, 1))
 
 
-def _at(value: Any, path: Root) -> Any:
+def _value_at(value: Any, path: Root) -> Any:
     for part in path:
         value = value.get(part) if is_mapping(value) else None
     return value
@@ -240,7 +242,7 @@ def as_configuration(document: Document, root: Root, path: Path, machine: Machin
         machine: where files lie; its folder is that in which the client works.
     """
     value: dict[str, Any] = document.value
-    entries = _at(value, root)
+    entries = _value_at(value, root)
     spot = spot_of(path, value, machine)
     if spot.client is PEGBOARD:
         spot = replace(spot, client=ANY)
@@ -249,14 +251,14 @@ def as_configuration(document: Document, root: Root, path: Path, machine: Machin
     start = spot.client.start_limit(value, machine)
     file = ServerFile(spot=spot, text="", document=document, root=root, entries=entries, start=start)
     servers = {name: file.server(entry) for name, entry in entries.items()}
-    found = client_file(document, _with(value, root, servers), root, folder=machine.folder)
+    found = client_file(document, _with_value_at(value, root, servers), root, folder=machine.folder)
     return replace(found, unavailable={**found.unavailable, **file.client_only_servers()})
 
 
-def _with(value: Mapping[str, Any], path: Root, inner: Any) -> dict[str, Any]:
+def _with_value_at(value: Mapping[str, Any], path: Root, inner: Any) -> dict[str, Any]:
     """Return a mapping with something else at a path that is there."""
     first, *rest = path
-    return {**value, first: _with(value[first], tuple(rest), inner) if rest else inner}
+    return {**value, first: _with_value_at(value[first], tuple(rest), inner) if rest else inner}
 
 
 def workspace(folder: Path) -> Path:
@@ -269,7 +271,7 @@ def variables_of(folder: Path, machine: Machine) -> Mapping[str, str]:
     return editor_variables(str(folder), str(machine.home), separator="\\" if machine.system == "win32" else "/")
 
 
-def only_a_client_knows(missing: MissingValue, client: str) -> str:
+def unknown_reference_text(missing: MissingValue, client: str) -> str:
     """Return what is wrong with a reference that has no meaning here."""
     return f"`{missing.path[2]}` refers to {missing.text}, which only {client} knows"
 
@@ -287,7 +289,7 @@ def with_guesses(entry: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
     known = {i.get("id"): i for i in inputs if is_mapping(i)} if is_list(inputs) else {}
     guessed: dict[str, None] = {}
 
-    def filled(name: str) -> str:
+    def fill_input(name: str) -> str:
         asked = known.get(name, {})
         options = asked.get("options")
         first = asked.get("default", options[0] if is_list(options) and options else None)
@@ -296,4 +298,4 @@ def with_guesses(entry: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
         guessed[name] = None
         return PLACEHOLDER
 
-    return with_inputs(entry, filled), tuple(guessed)
+    return with_inputs(entry, fill_input), tuple(guessed)

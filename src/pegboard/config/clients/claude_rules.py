@@ -62,7 +62,7 @@ def claude_rules(servers: Mapping[str, Any], machine: Machine, scope: ClientScop
     return [rule for place in places for rule in _rules_in(place, by_name)]
 
 
-def denied(rules: list[ClaudeRule], filters: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def deny_in_filters(rules: list[ClaudeRule], filters: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the filters of servers with what rules deny of their tools taken out.
 
     >>> rule = ClaudeRule(kind="deny", text="mcp__git__git_push", server="git", tool="git_push", file="settings.json")

@@ -9,10 +9,16 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from pegboard.config.check.plugin_checks import check_target
-from pegboard.config.client_files.server_files import ServerFile, only_a_client_knows, read, variables_of, with_guesses
+from pegboard.config.client_files.server_files import (
+    ServerFile,
+    read_client_file,
+    unknown_reference_text,
+    variables_of,
+    with_guesses,
+)
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.compile import UncheckedConfig, compiled, may_refer
-from pegboard.config.documents.document import dotted, is_list, is_mapping
+from pegboard.config.compile import UncheckedConfig, compile_file, may_refer
+from pegboard.config.documents.document import dotted_path, is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion, MissingValue
 from pegboard.config.location import Machine, find
 from pegboard.config.schema.sections import File
@@ -82,11 +88,11 @@ def servers_of(file: ServerFile, machine: Machine) -> CompiledServers:
         if path is None:
             entries[name] = entry
             continue
-        inner = read(path, machine)
+        inner = read_client_file(path, machine)
         folder = inner.spot.folder
         rest = {n: e for n, e in inner.entries.items() if own_configuration(e, machine, folder) is None}
-        behind = behind.joined(_compiled(replace(inner, entries=rest), machine))
-    return _compiled(replace(file, entries=entries), machine).joined(behind)
+        behind = behind.joined(_compile_file(replace(inner, entries=rest), machine))
+    return _compile_file(replace(file, entries=entries), machine).joined(behind)
 
 
 def own_configuration(entry: Any, machine: Machine, folder: Path | None) -> Path | None:
@@ -129,10 +135,10 @@ def _words(entry: Any) -> Sequence[str]:
     return [word for word in (*first, *(arguments if is_list(arguments) else [])) if isinstance(word, str)]
 
 
-def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
+def _compile_file(file: ServerFile, machine: Machine) -> CompiledServers:
     inputs = file.document.value.get("inputs")
     filled = {name: with_guesses(entry, inputs) for name, entry in file.entries.items()}
-    client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
+    client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translate_servers()
     folder = file.spot.folder or machine.folder
     expansion = Expansion(env=machine.env, also=variables_of(folder, machine))
     value = expansion.value(client.value)
@@ -142,14 +148,14 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
             off.setdefault(str(path[1]), f"{WRONG}: a value that is read when it starts cannot stand in `{path[2]}`")
     for missing in expansion.missing:
         if len(missing.path) > 1 and missing.kind != "syntax":
-            off.setdefault(str(missing.path[1]), _lacks(missing, file.spot.client.title))
+            off.setdefault(str(missing.path[1]), _why_missing(missing, file.spot.client.title))
     validated = validate(File, client.document, value)
     for problem in validated.problems:
         at = problem.place.path if problem.place else ""
         for name in file.entries:
-            if problem.severity == "error" and f"{at}.".startswith(f"{dotted((*file.root, name))}."):
+            if problem.severity == "error" and f"{at}.".startswith(f"{dotted_path((*file.root, name))}."):
                 off.setdefault(name, f"{WRONG}: {problem.message}".rstrip("."))
-    config = compiled(
+    config = compile_file(
         validated,
         folder,
         loadouts={},
@@ -163,7 +169,7 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
         references = written.references if isinstance(written, ServerSpec) else ()
         for problem in check_target(section.command, section.url, name, validated, references):
             off.setdefault(name, f"{WRONG}: it {problem.message}".rstrip("."))
-    return _without(
+    return _without_unstartable(
         CompiledServers(
             specs=_started_in(config, file.spot.folder),
             off={**dict.fromkeys(config.off, OFF), **off},
@@ -176,14 +182,14 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
     )
 
 
-def _lacks(missing: MissingValue, client: str) -> str:
+def _why_missing(missing: MissingValue, client: str) -> str:
     match missing.kind:
         case "variable":
             return f"the environment variable {missing.name} is not set"
         case "input":
             return f"it asks for the input '{missing.name}', which only its client can"
         case _:
-            return f"{WRONG}: {only_a_client_knows(missing, client)}"
+            return f"{WRONG}: {unknown_reference_text(missing, client)}"
 
 
 def _started_in(config: UncheckedConfig, folder: Path | None) -> dict[str, ServerSpec]:
@@ -194,7 +200,7 @@ def _started_in(config: UncheckedConfig, folder: Path | None) -> dict[str, Serve
     return {name: replace(s, cwd=str(folder)) if s.cwd is None and s.command else s for name, s in specs.items()}
 
 
-def _without(servers: CompiledServers) -> CompiledServers:
+def _without_unstartable(servers: CompiledServers) -> CompiledServers:
     """Return the servers without those that cannot be started."""
     specs = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
     return replace(servers, specs=specs, toolkits={n: t for n, t in servers.toolkits.items() if n in specs})

@@ -24,15 +24,15 @@ from pegboard.config.documents.document import UnreadableError, is_mapping
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.documents.toml_edits import TomlText
 from pegboard.config.documents.yaml_members import YamlText
-from pegboard.config.saving import require_writable, staged
-from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.config.saving import require_writable, stage_file
+from pegboard.core.model.masking import MASK, Masker, mask_overrides
 from pegboard.errors import ConfigError
 
 _PAIR: Final = re.compile(r'("?)([A-Za-z_][\w.-]*)\1(\s*[:=]\s*)("(?!\$)(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class ClientFileEdit:
     """A change of a client's file.
 
     ``data`` is what is in it now, byte for byte, or None where it is not there. ``before`` is the text that is kept to
@@ -53,17 +53,17 @@ class Edit:
         masker = Masker(secrets_in(before) | secrets_in(after))
         names = names_in(before) | names_in(after)
 
-        def hidden(found: re.Match[str]) -> str:
-            secret = found[2] in names or masked({found[2]: "value"}, Masker(), frozenset())[found[2]] == MASK
+        def hide_secret(found: re.Match[str]) -> str:
+            secret = found[2] in names or mask_overrides({found[2]: "value"}, Masker(), frozenset())[found[2]] == MASK
             return f'{found[1]}{found[2]}{found[1]}{found[3]}"{MASK}"' if secret else found[0]
 
         lines = difflib.unified_diff(
             self.file.text.splitlines(), self.text.splitlines(), self.file.label, self.file.label, lineterm="", n=0
         )
-        return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
+        return "\n".join(masker.text(_PAIR.sub(hide_secret, line)) for line in lines)
 
     @contextmanager
-    def staged(self, *, keep_in: Path | None = None) -> Generator[Callable[[], Path | None]]:
+    def stage_files(self, *, keep_in: Path | None = None) -> Generator[Callable[[], Path | None]]:
         """Write everything beside the file, and yield what puts it in its place.
 
         That returns where a copy of what was there is kept, in a folder of Pegboard's own. Where it is not put there,
@@ -80,16 +80,16 @@ class Edit:
         parent.mkdir(parents=True, exist_ok=True)
         earlier, copy = kept_for_client(self.path, part), None
         try:
-            copy = keep_for_client(self.path, self._kept(mark), keep_in, part) if keep_in is not None else None
+            copy = keep_for_client(self.path, self._bytes_of_copy(mark), keep_in, part) if keep_in is not None else None
             like = 0o600 if self.data is None else self.path.stat()
-            with staged(self.path, (mark + self.text).encode(), like=like) as put:
+            with stage_file(self.path, (mark + self.text).encode(), like=like) as put:
 
-                def committed() -> Path | None:
+                def commit_edit() -> Path | None:
                     self._require_unchanged()
                     put()
                     return copy
 
-                yield committed
+                yield commit_edit
         except BaseException:
             if copy is not None:
                 remove_for_client(self.path, part)
@@ -108,7 +108,7 @@ class Edit:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
 
-    def _kept(self, mark: str) -> bytes:
+    def _bytes_of_copy(self, mark: str) -> bytes:
         """Return what is kept to put the file back by; of one that was not there, an empty one."""
         if self.before is not None:
             return (mark + self.before).encode()
@@ -140,7 +140,7 @@ def suffix(file: ServerFile) -> str:
     return file.spot.path.suffix.lower()
 
 
-def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
+def edit_of_servers(file: ServerFile, text: str, servers: Mapping[str, Any]) -> ClientFileEdit:
     """Return an edit that changes nothing but the servers; raises ``ConfigError`` where that cannot be done."""
     path = file.spot.path.expanduser().resolve()
     there = path.exists()
@@ -159,7 +159,7 @@ def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
         after = None
     if after is None or after.value != expected or after.problems or file.document.problems:
         raise _not_rewritable(file)
-    return Edit(file=file, path=path, data=path.read_bytes() if there else None, text=text)
+    return ClientFileEdit(file=file, path=path, data=path.read_bytes() if there else None, text=text)
 
 
 def _not_rewritable(file: ServerFile) -> ConfigError:

@@ -12,10 +12,10 @@ from typing import Any, Final
 import yaml
 
 from pegboard.config.client_files.client import editor_variables, literal_text, texts_in, with_texts
-from pegboard.config.client_files.server_files import ServerFile, read
+from pegboard.config.client_files.server_files import ServerFile, read_client_file
 from pegboard.config.clients.kept_copies import keep
-from pegboard.config.documents.document import dotted, is_mapping
-from pegboard.config.documents.expansion import REFERENCE, escaped
+from pegboard.config.documents.document import dotted_path, is_mapping
+from pegboard.config.documents.expansion import REFERENCE, escape_references
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.core.model.references import SCHEMES
@@ -73,7 +73,7 @@ agents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ServersToTake:
     """The servers of a client's file, in our own shape; the tools of those ``in_view`` are always loaded.
 
     ``sandboxed`` are those that are confined as the client's sandbox confined them, ``excluded`` those that are not
@@ -89,12 +89,12 @@ class Taken:
     problems: tuple[Problem, ...] = ()
 
 
-def read_client(path: Path) -> Taken:
+def read_client(path: Path) -> ServersToTake:
     """Return the servers of a client's file, without those that only it can use.
 
     Raises ``ConfigError`` where it has none that can be read.
     """
-    file = read(path, Machine())
+    file = read_client_file(path, Machine())
     value: Any = file.document.value
     for key in file.root:
         value = value.get(key)
@@ -103,7 +103,7 @@ def read_client(path: Path) -> Taken:
             raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
     client_only = file.client_only_servers()
     entries = {name: entry for name, entry in file.entries.items() if name not in client_only}
-    taken = taken_from(replace(file, entries=entries))
+    taken = servers_to_take(replace(file, entries=entries))
     servers, misnamed = _usable(taken.servers, file.spot.client.title)
     return replace(taken, servers=servers, excluded={**client_only, **misnamed})
 
@@ -116,7 +116,7 @@ def _usable(servers: Mapping[str, Any], client: str) -> tuple[dict[str, Any], di
     usable: dict[str, Any] = {}
     misnamed: dict[str, str] = {}
     for name, entry in servers.items():
-        written = _with_reason(name, with_texts(entry, escaped), client)
+        written = _with_fault(name, with_texts(entry, escape_references), client)
         if isinstance(written, str):
             misnamed[name] = written
         else:
@@ -124,7 +124,7 @@ def _usable(servers: Mapping[str, Any], client: str) -> tuple[dict[str, Any], di
     return usable, misnamed
 
 
-def _with_reason(name: str, entry: Any, client: str) -> Any:
+def _with_fault(name: str, entry: Any, client: str) -> Any:
     """Return a server, switched off where it has a fault, or a text: why its name is one."""
     why = ""
     while (fault := _fault(name, entry)) is not None:
@@ -153,21 +153,27 @@ def _fault(name: str, entry: Any) -> tuple[Problem, str | None] | None:
         at = f"{problem.place.path}." if problem.place else ""
         if problem.severity == "error":
             keys = (str(key) for key in entry) if is_mapping(entry) else ()
-            return problem, next((key for key in keys if at.startswith(f"{dotted(('servers', name, key))}.")), None)
+            return problem, next(
+                (key for key in keys if at.startswith(f"{dotted_path(('servers', name, key))}.")), None
+            )
     return None
 
 
-def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
+def servers_to_take(file: ServerFile, *, beside: bool = False) -> ServersToTake:
     """Return the servers of a client's file, with what only their client can fill in filled in.
 
     ``beside``: they go into a configuration in the folder of the file's project, which others have a copy of.
     """
-    client = file.translated()
+    client = file.translate_servers()
     folder = file.spot.folder or file.spot.path.expanduser().absolute().parent
-    filled = _of_everybody if beside else partial(_localised, known=editor_variables(str(folder), str(Path.home())))
+    filled = (
+        _shareable_entry
+        if beside
+        else partial(_fill_editor_variables, known=editor_variables(str(folder), str(Path.home())))
+    )
     excluded = {name: why for name, why in client.sandboxed.items() if why}
     taken = {str(name): entry for name, entry in client.value["servers"].items() if name not in excluded}
-    return Taken(
+    return ServersToTake(
         servers={name: filled(entry) for name, entry in taken.items()},
         filters=client.filters,
         in_view=client.in_view,
@@ -177,27 +183,27 @@ def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
     )
 
 
-def _of_everybody(entry: Any) -> Any:
+def _shareable_entry(entry: Any) -> Any:
     """Return a server that is the same in every copy of a project: with paths from the folder of the configuration."""
-    found = _localised(entry, known=editor_variables(".", "${HOME}"))
+    found = _fill_editor_variables(entry, known=editor_variables(".", "${HOME}"))
     if not is_mapping(found) or found == entry or "command" not in found:
         return found
     return {**found, "cwd": found.get("cwd") or "."}
 
 
-def _localised(value: Any, known: Mapping[str, str]) -> Any:
+def _fill_editor_variables(value: Any, known: Mapping[str, str]) -> Any:
     """Return a value with the editor's own variables filled in: nobody else knows them."""
 
-    def filled(text: str) -> str:
+    def fill_variables(text: str) -> str:
         for name, own in known.items():
             text = text.replace(f"${{{name}}}", own)
         return text
 
-    return with_texts(value, filled)
+    return with_texts(value, fill_variables)
 
 
 def client_text(
-    taken: Taken,
+    taken: ServersToTake,
     source: str,
     *,
     servers: Mapping[str, Any] | None = None,
@@ -224,8 +230,8 @@ def client_text(
             AGENTS.format(
                 may="Every server" if "*" in discoverable else "These servers",
                 discoverable=json.dumps(list(discoverable), ensure_ascii=False),
-                lists="".join(f"    {key}: {_inline(items)}\n" for key, items in lists.items()),
-                example=_inline(example),
+                lists="".join(f"    {key}: {_yaml_in_line(items)}\n" for key, items in lists.items()),
+                example=_yaml_in_line(example),
             ),
         )
     )
@@ -241,7 +247,7 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _inline(value: Any) -> str:
+def _yaml_in_line(value: Any) -> str:
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
     return text.removesuffix("...\n").strip()
 

@@ -13,14 +13,21 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
-from pegboard.config.client_files.client import ClientScope, McpClient, Spot, input_variable, references_of, with_inputs
-from pegboard.config.client_files.known import CLIENTS, spots
-from pegboard.config.client_files.server_files import ServerFile, compose, read, unwritten
+from pegboard.config.client_files.client import (
+    ClientFilePlace,
+    ClientScope,
+    McpClient,
+    input_variable,
+    references_of,
+    with_inputs,
+)
+from pegboard.config.client_files.known import CLIENTS, spots_of_client
+from pegboard.config.client_files.server_files import ServerFile, compose, missing_client_file, read_client_file
 from pegboard.config.clients.compiled_servers import own_argument, own_command, own_configuration
 from pegboard.config.clients.file_edits import (
-    Edit,
+    ClientFileEdit,
+    edit_of_servers,
     editable,
-    edited,
     suffix,
     written_servers,
 )
@@ -78,10 +85,12 @@ def file_of(
     """
     if path is not None:
         _require_file(path)
-        found = read(path, machine).spot
-        spot = found if found.client == client else Spot(client=client, path=path, scope="user")
-        return _replaceable(read(path, machine, spot=spot))
-    places = [spot for spot in spots(client, machine) if scope is None or spot.scope in (scope, _file_scope(scope))]
+        found = read_client_file(path, machine).spot
+        spot = found if found.client == client else ClientFilePlace(client=client, path=path, scope="user")
+        return _replaceable(read_client_file(path, machine, spot=spot))
+    places = [
+        spot for spot in spots_of_client(client, machine) if scope is None or spot.scope in (scope, _file_scope(scope))
+    ]
     files = [file for file in files_of(client, machine) if scope is None or file.spot.scope == scope]
     wanted = [file for file in files if file.entries and (not holding or own_names(file, machine))]
     if wanted:
@@ -93,7 +102,7 @@ def file_of(
     if empty is not None:
         own = [spot for spot in places if spot.scope == empty] or places
         there = [file for file in files if file.spot.scope in {spot.scope for spot in own}]
-        return there[0] if there else unwritten(own[0], machine)
+        return there[0] if there else missing_client_file(own[0], machine)
     message = f"{client.title} has no configuration with MCP servers."
     hint = f"Looked at {looked}. Name the file with --from FILE. {no_configuration(client)}"
     raise ConfigError(message, code="no_servers", hint=hint)
@@ -108,10 +117,10 @@ def scopes_of(client: McpClient) -> tuple[ClientScope, ...]:
 def files_of(client: McpClient, machine: Machine) -> list[ServerFile]:
     """Return the files of a client that are there, each for one scope; raises ``ConfigError``."""
     found: list[ServerFile] = []
-    for spot in spots(client, machine):
+    for spot in spots_of_client(client, machine):
         if not spot.path.is_file():
             continue
-        file = read(spot.path, machine, spot=spot)
+        file = read_client_file(spot.path, machine, spot=spot)
         if (local := local_servers(file, machine)) is not None:
             found.insert(0, local)
         found.append(_replaceable(file))
@@ -160,10 +169,10 @@ def own_names(file: ServerFile, machine: Machine) -> tuple[str, ...]:
 def movable(file: ServerFile, machine: Machine) -> ServerFile:
     """Return a file without the servers that are for its own client only, and without Pegboard."""
     client_only = file.client_only_servers()
-    return without(file, {*client_only, *own_names(file, machine)})
+    return without_servers(file, {*client_only, *own_names(file, machine)})
 
 
-def without(file: ServerFile, names: Container[str]) -> ServerFile:
+def without_servers(file: ServerFile, names: Container[str]) -> ServerFile:
     """Return a file without some of its servers."""
     return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in names})
 
@@ -261,13 +270,17 @@ def needed_by_others(file: ServerFile, entry: Mapping[str, Any]) -> str:
     return f"Everybody who uses {file.label} needs the command `pegboard`: {lasting_line()}.{here}"
 
 
-def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection[str]) -> Edit:
+def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection[str]) -> ClientFileEdit:
     """Return the edit after which Pegboard is the client's only server, but for those that stay with it."""
     kept_servers = {name: file.entries[name] for name in file.entries if name in staying}
-    return edited(file, installed(file, entry, kept_servers=kept_servers), {ENTRY: entry, **kept_servers})
+    return edit_of_servers(
+        file, with_pegboard_installed(file, entry, kept_servers=kept_servers), {ENTRY: entry, **kept_servers}
+    )
 
 
-def installed(file: ServerFile, entry: Mapping[str, Any], *, kept_servers: Container[str], name: str = ENTRY) -> str:
+def with_pegboard_installed(
+    file: ServerFile, entry: Mapping[str, Any], *, kept_servers: Container[str], name: str = ENTRY
+) -> str:
     """Return the text of a file in which Pegboard stands in place of the servers, but for some as they are written."""
     text = editable(file)
     kept = {n: raw for n, raw in text.members(file.root).items() if n in kept_servers}
@@ -277,7 +290,7 @@ def installed(file: ServerFile, entry: Mapping[str, Any], *, kept_servers: Conta
 Restored = Literal["restored", "put_back"]
 
 
-def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
+def removal(file: ServerFile, machine: Machine) -> tuple[ClientFileEdit, Restored, Path]:
     """Return the edit that gives a client its servers back, how exact it is, and the copy it comes from.
 
     ``restored``: the file has not been changed since, and is again what it was, byte for byte.
@@ -290,31 +303,31 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     kept = kept_for_client(path, file.part)
     config = own_configuration(written_now[names[0]], machine, file.spot.folder)
     if kept is None:
-        raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
+        raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand_hint(config))
     was, text = _read_copy(kept, file, config, machine)
     kept_servers = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
-    if installed(was, written_now[names[0]], name=names[0], kept_servers=kept_servers) == file.text:
+    if with_pegboard_installed(was, written_now[names[0]], name=names[0], kept_servers=kept_servers) == file.text:
         require_writable(file.label, path)
-        return Edit(file=file, path=path, data=path.read_bytes(), text=text), "restored", kept.path
+        return ClientFileEdit(file=file, path=path, data=path.read_bytes(), text=text), "restored", kept.path
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
     servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}
-    return edited(file, _put_back(file, was, since), servers), "put_back", kept.path
+    return edit_of_servers(file, _text_put_back(file, was, since), servers), "put_back", kept.path
 
 
-def before_pegboard(file: ServerFile, machine: Machine) -> ServerFile:
+def file_before_pegboard(file: ServerFile, machine: Machine) -> ServerFile:
     """Return a client's file as it would be without Pegboard: with the servers that it had, and those that came since.
 
     Raises ``ConfigError`` where that is not known.
     """
     text = removal(file, machine)[0].text
     if not text.strip():
-        return unwritten(file.spot, machine)
+        return missing_client_file(file.spot, machine)
     document = compose(text, file.label, suffix(file))
     found = replace(file, text=text, document=document)
     return replace(found, entries=written_servers(found))
 
 
-def _by_hand(config: Path | None) -> str:
+def _by_hand_hint(config: Path | None) -> str:
     return f"The servers stand in {config}. Put them back by hand." if config else ""
 
 
@@ -324,19 +337,19 @@ def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None, machine: M
         data = kept.read()
     except OSError:
         message = f"The copy that was kept of {file.label}, {kept.path}, cannot be read."
-        raise ConfigError(message, code="no_backup", hint=_by_hand(config)) from None
+        raise ConfigError(message, code="no_backup", hint=_by_hand_hint(config)) from None
     if data is None:
         message = f"The copy that was kept of {file.label}, {kept.path}, was changed since, so it is not put back."
-        raise ConfigError(message, code="backup_changed", hint=f"Nothing was changed. {_by_hand(config)}".strip())
+        raise ConfigError(message, code="backup_changed", hint=f"Nothing was changed. {_by_hand_hint(config)}".strip())
     text = data.decode("utf-8-sig")
     if not text.strip():
-        return unwritten(file.spot, machine), text
+        return missing_client_file(file.spot, machine), text
     document = compose(text, file.label, suffix(file))
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
     return replace(was, entries=written_servers(was)), text
 
 
-def _put_back(file: ServerFile, was: ServerFile, since: Mapping[str, Any]) -> str:
+def _text_put_back(file: ServerFile, was: ServerFile, since: Mapping[str, Any]) -> str:
     """Return the file's text with the servers that it had, and those that came since."""
     now, then, root = editable(file), editable(was), file.root
     if isinstance(now, JsonText) and isinstance(then, JsonText) and not since:

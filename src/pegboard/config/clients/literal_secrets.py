@@ -11,7 +11,7 @@ from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.config.documents.expansion import REFERENCE
 from pegboard.config.documents.value_edits import is_json
-from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.masking import MASK, Masker, mask_overrides
 from pegboard.core.model.references import refers, without_references
 
 SHORTEST: Final = 6
@@ -34,7 +34,7 @@ def secrets_in(value: Any) -> frozenset[str]:
     Values of ``env`` and ``headers``, arguments that follow a telling flag, pairs of a telling name,
     what stands in the query of a URL, and what looks random.
     """
-    return frozenset(text for text in _within("", value, _of_pairs) if text.strip())
+    return frozenset(text for text in _secrets_inside("", value, _secrets_in_pairs) if text.strip())
 
 
 def secrets_in_text(text: str, file: str) -> frozenset[str]:
@@ -42,23 +42,23 @@ def secrets_in_text(text: str, file: str) -> frozenset[str]:
     try:
         value = json_text.compose(text, file).value if is_json(file) else yaml_text.compose(text, file).value
     except UnreadableError:
-        return frozenset(found for line in text.splitlines() for found in _of_line(line) if found.strip())
+        return frozenset(found for line in text.splitlines() for found in _secrets_in_line(line) if found.strip())
     found = (
-        _within(section, inner, _telling_pairs) if section in _SERVERS else _named(section, inner)
+        _secrets_inside(section, inner, _telling_pairs) if section in _SERVERS else _secrets_by_key(section, inner)
         for section, inner in value.items()
     )
     return frozenset(text for texts in found for text in texts if text.strip())
 
 
-def _named(key: str, value: Any) -> Iterator[str]:
+def _secrets_by_key(key: str, value: Any) -> Iterator[str]:
     """Yield the texts whose key says that they are secret."""
     if is_mapping(value):
         for name, inner in value.items():
-            yield from _named(name, inner)
+            yield from _secrets_by_key(name, inner)
     elif is_list(value):
         for inner in value:
-            yield from _named("", inner)
-    elif isinstance(value, str) and key and tells(key) and not _names_another(value):
+            yield from _secrets_by_key("", inner)
+    elif isinstance(value, str) and key and names_a_secret(key) and not _names_another(value):
         yield value
 
 
@@ -67,10 +67,10 @@ def _names_another(value: str) -> bool:
     return value.startswith("${") or refers(value)
 
 
-def _of_line(line: str) -> Iterator[str]:
+def _secrets_in_line(line: str) -> Iterator[str]:
     line = REFERENCE.sub("", line)
-    yield from _of_text(line)
-    yield from (value for name, value in _WRITTEN.findall(line) if tells(name))
+    yield from _secrets_in_text(line)
+    yield from (value for name, value in _WRITTEN.findall(line) if names_a_secret(name))
 
 
 def names_in(value: Any) -> frozenset[str]:
@@ -83,26 +83,26 @@ def names_in(value: Any) -> frozenset[str]:
     return frozenset(name for pairs in here for name in pairs).union(*map(names_in, value.values()))
 
 
-def _within(key: str, value: Any, of_pairs: Callable[[Mapping[str, Any]], Iterator[str]]) -> Iterator[str]:
+def _secrets_inside(key: str, value: Any, of_pairs: Callable[[Mapping[str, Any]], Iterator[str]]) -> Iterator[str]:
     if is_mapping(value):
         yield from of_pairs(value) if key in PAIRS else ()
         for name, inner in value.items():
-            yield from _within(name, inner, of_pairs)
+            yield from _secrets_inside(name, inner, of_pairs)
     elif is_list(value):
-        yield from _of_arguments([part for part in value if isinstance(part, str)])
+        yield from _secrets_in_arguments([part for part in value if isinstance(part, str)])
         for inner in value:
-            yield from _within("", inner, of_pairs)
+            yield from _secrets_inside("", inner, of_pairs)
     elif isinstance(value, str):
-        yield from _of_text(value)
-        if key and tells(key) and not _names_another(value):
+        yield from _secrets_in_text(value)
+        if key and names_a_secret(key) and not _names_another(value):
             yield value
 
 
-def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
+def _secrets_in_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     texts = (
         value
         for name, value in pairs.items()
-        if isinstance(value, str) and not value.startswith("${") and not (_is_path(value) and not tells(name))
+        if isinstance(value, str) and not value.startswith("${") and not (_is_path(value) and not names_a_secret(name))
     )
     hidden = (text for text in texts if len(text) >= SHORTEST and not HARMLESS.fullmatch(text))
     yield from (text for text in hidden if not refers(text))
@@ -115,20 +115,20 @@ def _is_path(text: str) -> bool:
 
 def _telling_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     """Yield the values that may be secret by their look: of letters and digits, without a word or a path among them."""
-    yield from (text for text in _of_pairs(pairs) if _MIXED.fullmatch(text))
+    yield from (text for text in _secrets_in_pairs(pairs) if _MIXED.fullmatch(text))
 
 
-def _of_arguments(arguments: list[str]) -> Iterator[str]:
+def _secrets_in_arguments(arguments: list[str]) -> Iterator[str]:
     for number, argument in enumerate(arguments):
-        yield from _of_text(argument)
+        yield from _secrets_in_text(argument)
         before = FLAG.match(arguments[number - 1]) if number else None
-        if before and tells(before[1]) and not argument.startswith("${"):
+        if before and names_a_secret(before[1]) and not argument.startswith("${"):
             yield argument
-        if (pair := PAIR.match(argument)) and tells(pair[1]) and not pair[2].startswith("${"):
+        if (pair := PAIR.match(argument)) and names_a_secret(pair[1]) and not pair[2].startswith("${"):
             yield pair[2]
 
 
-def _of_text(text: str) -> Iterator[str]:
+def _secrets_in_text(text: str) -> Iterator[str]:
     text = without_references(text)
     yield from SCHEME.findall(text)
     yield from _RANDOM.findall(text)
@@ -141,19 +141,19 @@ def looks_secret(text: str) -> bool:
     return _RANDOM.fullmatch(text) is not None
 
 
-def flagged(before: str, argument: str) -> tuple[str, str]:
+def secret_part_of(before: str, argument: str) -> tuple[str, str]:
     """Return which name says that an argument is secret, and what of it is; nothing where none does."""
     flag = FLAG.match(before)
-    if flag and tells(flag[1]) and not argument.startswith("-"):
+    if flag and names_a_secret(flag[1]) and not argument.startswith("-"):
         return flag[1], argument
     pair = PAIR.match(argument)
-    return (pair[1], pair[2]) if pair and tells(pair[1]) else ("", "")
+    return (pair[1], pair[2]) if pair and names_a_secret(pair[1]) else ("", "")
 
 
-def tells(name: str) -> bool:
+def names_a_secret(name: str) -> bool:
     """Return whether the values of this name are secrets.
 
     >>> tells("GITHUB_TOKEN"), tells("LOG_LEVEL")
     (True, False)
     """
-    return masked({name: "value"}, Masker(), frozenset())[name] == MASK
+    return mask_overrides({name: "value"}, Masker(), frozenset())[name] == MASK

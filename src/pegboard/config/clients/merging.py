@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pegboard.config.clients.generated import Taken, client_text
+from pegboard.config.clients.generated import ServersToTake, client_text
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.documents.value_edits import value_at, with_value, without_value
-from pegboard.core.model.loadouts import matches
+from pegboard.core.model.loadouts import matches_pattern
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 
@@ -39,7 +39,7 @@ class MergedServers:
     added: Mapping[str, Any] = field(default=EMPTY)
     agent: str = DEFAULT
     parts: Mapping[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any])
-    whole: Taken | None = None
+    whole: ServersToTake | None = None
     source: str = ""
 
     @property
@@ -69,9 +69,9 @@ class MergedServers:
         return text
 
 
-def merged(
+def merge_servers(
     text: str,
-    taken: Taken,
+    taken: ServersToTake,
     *,
     file: str,
     source: str,
@@ -102,8 +102,8 @@ def merged(
         names = {name: name for name in taken.servers}
         return MergedServers(names=names, added=dict(taken.servers), whole=taken, source=source)
     value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
-    names, added = _placed(value, taken, own, resolve)
-    wanted = _Wanted(taken, names)
+    names, added = _place_servers(value, taken, own, resolve)
+    wanted = _WantedGrants(taken, names)
     agents = _section(value, "agents")
     usual = current or DEFAULT
     there: Mapping[str, Any] = agents.get(usual) or EMPTY if agents else _EVERY
@@ -128,26 +128,26 @@ def merged(
     return MergedServers(names=names, added=added, agent=own, parts=parts)
 
 
-def plain_names(taken: Taken) -> list[str]:
+def plain_names(taken: ServersToTake) -> list[str]:
     """Return the servers all of whose tools may be loaded, and are not always."""
     return [name for name in taken.servers if name not in taken.filters and name not in taken.in_view]
 
 
-def granting(profile: Mapping[str, Any], name: str) -> list[str] | None:
+def discoverable_with(profile: Mapping[str, Any], name: str) -> list[str] | None:
     """Return what an agent's ``discoverable`` is once it may load a server; None where it may already.
 
     >>> granting({"discoverable": ["git"]}, "time"), granting({"discoverable": ["*"]}, "time")
     (['git', 'time'], None)
     """
     patterns = [one for one in _list(profile.get("discoverable")) if isinstance(one, str)]
-    return None if any(matches(pattern, name) for pattern in patterns) else [*patterns, name]
+    return None if any(matches_pattern(pattern, name) for pattern in patterns) else [*patterns, name]
 
 
 # -- servers ---------------------------------------------------------------------------------------
 
 
-def _placed(
-    value: Mapping[str, Any], taken: Taken, own: str, resolve: Resolve
+def _place_servers(
+    value: Mapping[str, Any], taken: ServersToTake, own: str, resolve: Resolve
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the name of each server in the configuration, and those that are not in it yet."""
     there, others = _section(value, "servers"), _section(value, "plugins")
@@ -186,11 +186,11 @@ def _identity(entry: Mapping[str, Any]) -> object:
     program, *rest = [*command] if is_list(command) and command else [command]
     found = shutil.which(program) if isinstance(program, str) else None
     off = entry.get("disabled") is True or entry.get("enabled") is False
-    headers = {str(key).casefold(): value for key, value in _mapping(entry.get("headers")).items()}
+    headers = {str(key).casefold(): value for key, value in _as_mapping(entry.get("headers")).items()}
     return (
         found or program,
         [*rest, *_list(entry.get("args"))],
-        dict(_mapping(entry.get("env"))),
+        dict(_as_mapping(entry.get("env"))),
         entry.get("url"),
         headers,
         *(entry.get(key) for key in ("cwd", "prefix", "auth")),
@@ -202,10 +202,10 @@ def _identity(entry: Mapping[str, Any]) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedGrants:
     """What an agent has to have for the servers of a client, under their names in the configuration."""
 
-    taken: Taken
+    taken: ServersToTake
     names: Mapping[str, str]
 
     def granted_by(
@@ -214,12 +214,16 @@ class _Wanted:
         """Return whether an agent has all of this; ``exactly``: and nothing else."""
         everything = [*_section(value, "servers"), *added, *_section(value, "plugins")]
         patterns = [one for one in _list(profile.get("discoverable")) if isinstance(one, str)]
-        plain = {name for name in everything if any(matches(pattern, name) for pattern in patterns)}
+        plain = {name for name in everything if any(matches_pattern(pattern, name) for pattern in patterns)}
         kits = _section(value, "toolkits")
         members = [kits.get(name) for name in _list(profile.get("allowed_toolkits"))]
         limited = {_key(one) for kit in members if is_mapping(kit) for one in _list(kit.get("tools"))}
         static = {_key(one) for one in _list(profile.get("tools"))}
-        wanted = set(self._plain), {_key(one) for one in self._limited}, {_key(one) for one in self._static}
+        wanted = (
+            set(self._plain_members),
+            {_key(one) for one in self._filters_by_name},
+            {_key(one) for one in self._static},
+        )
         if exactly:
             others = {"loadout", "essential", "permissions"} & profile.keys()
             return (plain, limited, static) == wanted and not others
@@ -230,7 +234,7 @@ class _Wanted:
         """Return the toolkit that stands for each server of which the client shows only some tools."""
         kits = _section(value, "toolkits")
         found: dict[str, list[Any]] = {}
-        for one in self._limited:
+        for one in self._filters_by_name:
             (name,) = one
             free = name if kits.get(name) is None or _members(kits[name]) == [one] else f"{name}-{own}"
             found[free] = [one]
@@ -239,7 +243,7 @@ class _Wanted:
     def lists(self, value: Mapping[str, Any], own: str, profile: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the lists of an agent with this in them."""
         wanted = {
-            "discoverable": self._plain,
+            "discoverable": self._plain_members,
             "allowed_toolkits": list(self.toolkits(value, own)),
             "tools": self._static,
         }
@@ -251,11 +255,11 @@ class _Wanted:
         return found
 
     @property
-    def _plain(self) -> list[str]:
+    def _plain_members(self) -> list[str]:
         return [self.names[name] for name in plain_names(self.taken)]
 
     @property
-    def _limited(self) -> list[dict[str, Any]]:
+    def _filters_by_name(self) -> list[dict[str, Any]]:
         return [{self.names[name]: dict(rule)} for name, rule in self.taken.filters.items() if name in self.names]
 
     @property
@@ -274,10 +278,10 @@ def _key(member: Any) -> str:
 
 
 def _section(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return _mapping(value.get(name))
+    return _as_mapping(value.get(name))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if is_mapping(value) else EMPTY
 
 
@@ -305,7 +309,7 @@ def with_server(text: str, name: str, entry: Mapping[str, Any], *, agent: str | 
     if not text:
         if agent not in (None, DEFAULT):
             raise UsageError(f"There is no agent '{agent}': there is no configuration yet.", code="unknown_agent")
-        return client_text(Taken(servers={name: entry}), "", discoverable=[name])
+        return client_text(ServersToTake(servers={name: entry}), "", discoverable=[name])
     value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
     if name in _section(value, "servers") or name in _section(value, "plugins"):
         hint = f"Take that one out first (`pegboard remove {name}`), or choose another name."
@@ -316,7 +320,7 @@ def with_server(text: str, name: str, entry: Mapping[str, Any], *, agent: str | 
         raise UsageError(f"There is no agent '{agent}' in {file}.", code="unknown_agent", hint=hint)
     text = with_value(text, ("servers", name), dict(entry), file=file)
     for one, profile in agents.items():
-        if agent in (None, one) and (patterns := granting(_mapping(profile), name)) is not None:
+        if agent in (None, one) and (patterns := discoverable_with(_as_mapping(profile), name)) is not None:
             text = with_value(text, ("agents", one, "discoverable"), patterns, file=file)
     return text
 
@@ -328,10 +332,10 @@ def may_load(value: Mapping[str, Any], name: str) -> list[str]:
         return [DEFAULT]
     found: list[str] = []
     for agent, said in agents.items():
-        profile = _mapping(said)
+        profile = _as_mapping(said)
         members = [one for kit in _list(profile.get("allowed_toolkits")) for one in _members(kits.get(kit))]
         named = [*_list(profile.get("tools")), *_list(profile.get("essential")), *members]
-        if granting(profile, name) is None or any(_named(one) == name for one in named):
+        if discoverable_with(profile, name) is None or any(_member_name(one) == name for one in named):
             found.append(agent)
     return found
 
@@ -347,17 +351,17 @@ def without_server(text: str, name: str, *, file: str) -> str:
     """
     value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
     kits = _section(value, "toolkits")
-    gone = {kit for kit, said in kits.items() if _only(_members(said), name)}
+    gone = {kit for kit, said in kits.items() if _has_only(_members(said), name)}
     for kit, said in kits.items():
-        if kit not in gone and (rest := _without(_members(said), {name})) != _members(said):
+        if kit not in gone and (rest := _without_members(_members(said), {name})) != _members(said):
             text = with_value(text, ("toolkits", kit, "tools"), rest, file=file)
     for agent, profile in _section(value, "agents").items():
         for key, names in (("discoverable", {name}), ("tools", {name}), ("allowed_toolkits", gone)):
-            items = _list(_mapping(profile).get(key))
-            if (rest := _without(items, names)) != items:
+            items = _list(_as_mapping(profile).get(key))
+            if (rest := _without_members(items, names)) != items:
                 path = ("agents", agent, key)
                 text = with_value(text, path, rest, file=file) if rest else without_value(text, path, file=file)
-        switches = _mapping(_mapping(profile).get("permissions"))
+        switches = _as_mapping(_as_mapping(profile).get("permissions"))
         off = [one for one in switches if _switches(str(one), name) or str(one).removeprefix("toolkit:") in gone]
         for one in off if len(off) < len(switches) else ():
             text = without_value(text, ("agents", agent, "permissions", str(one)), file=file)
@@ -378,13 +382,13 @@ def _switches(switch: str, name: str) -> bool:
     return bare == name or bare.startswith((f"{name}/", f"{name}__"))
 
 
-def _only(members: Sequence[Any], name: str) -> bool:
-    return bool(members) and all(_named(one) == name for one in members)
+def _has_only(members: Sequence[Any], name: str) -> bool:
+    return bool(members) and all(_member_name(one) == name for one in members)
 
 
-def _without(items: Sequence[Any], names: Collection[str]) -> list[Any]:
-    return [one for one in items if _named(one) not in names]
+def _without_members(items: Sequence[Any], names: Collection[str]) -> list[Any]:
+    return [one for one in items if _member_name(one) not in names]
 
 
-def _named(member: Any) -> str:
+def _member_name(member: Any) -> str:
     return str(next(iter(member), "")) if is_mapping(member) else str(member)

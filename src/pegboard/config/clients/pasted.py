@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.config.client_files.client import input_variable
 from pegboard.config.client_files.known import every_spot
-from pegboard.config.client_files.server_files import ServerFile, compose, read, server_file
+from pegboard.config.client_files.server_files import ServerFile, compose, read_client_file, server_file
 from pegboard.config.clients.compiled_servers import own_configuration
-from pegboard.config.clients.generated import Taken, taken_from
+from pegboard.config.clients.generated import ServersToTake, servers_to_take
 from pegboard.config.clients.installing import inputs_as_variables
-from pegboard.config.clients.literal_secrets import flagged, looks_secret, tells
+from pegboard.config.clients.literal_secrets import looks_secret, names_a_secret, secret_part_of
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.config.location import Machine
 from pegboard.core.model.tools import EMPTY
@@ -55,7 +55,7 @@ class ReadServers:
     problems: tuple[Problem, ...] = ()
 
 
-def pasted(text: str, machine: Machine) -> ReadServers:
+def read_pasted(text: str, machine: Machine) -> ReadServers:
     """Return the servers of a text.
 
     Raises:
@@ -64,9 +64,9 @@ def pasted(text: str, machine: Machine) -> ReadServers:
     if len(text) > LONGEST:
         raise ConfigError("The text is too long for servers.", code="no_servers", hint="Paste the servers alone.")
     if not text.strip():
-        raise _nothing()
+        raise _no_servers_error()
     try:
-        text, suffix = _whole(text)
+        text, suffix = _file_text_and_suffix(text)
         document = compose(text, PASTED, suffix)
     except UnreadableError as error:
         found = error.problem
@@ -77,11 +77,11 @@ def pasted(text: str, machine: Machine) -> ReadServers:
     return read_servers(server_file(text, document, Path(f"{PASTED}{suffix}"), machine, None), machine)
 
 
-def installed(machine: Machine) -> Iterator[ServerFile]:
+def installed_client_files(machine: Machine) -> Iterator[ServerFile]:
     """Yield the files of this machine's clients that have servers; what cannot be read is passed over."""
     for spot in every_spot(machine):
         try:
-            if spot.path.is_file() and (file := read(spot.path, machine, spot=spot)).entries:
+            if spot.path.is_file() and (file := read_client_file(spot.path, machine, spot=spot)).entries:
                 yield file
         except (ConfigError, OSError):
             continue
@@ -93,8 +93,8 @@ def read_servers(file: ServerFile, machine: Machine) -> ReadServers:
     own = {name for name, entry in file.entries.items() if own_configuration(entry, machine, folder) is not None}
     file = replace(file, entries={name: entry for name, entry in file.entries.items() if name not in own})
     if not file.entries:
-        raise _nothing()
-    client_only, taken = dict(file.client_only_servers()), taken_from(file)
+        raise _no_servers_error()
+    client_only, taken = dict(file.client_only_servers()), servers_to_take(file)
     servers = dict(inputs_as_variables(dict(taken.servers)))
     found = [_server(name, servers.get(name), taken, client_only.get(name, "")) for name in map(str, file.entries)]
     return ReadServers(
@@ -102,7 +102,7 @@ def read_servers(file: ServerFile, machine: Machine) -> ReadServers:
     )
 
 
-def _server(name: str, entry: Any, taken: Taken, unsupported_reason: str) -> ReadServer:
+def _server(name: str, entry: Any, taken: ServersToTake, unsupported_reason: str) -> ReadServer:
     if not is_mapping(entry):
         why = unsupported_reason or taken.excluded.get(name, "") or "it is written wrongly"
         return ReadServer(name=name, entry={}, unsupported_reason=why)
@@ -116,7 +116,7 @@ def _server(name: str, entry: Any, taken: Taken, unsupported_reason: str) -> Rea
     )
 
 
-def _whole(text: str) -> tuple[str, str]:
+def _file_text_and_suffix(text: str) -> tuple[str, str]:
     """Return a text that is a client's whole file, and how such a file's name ends."""
     bare = text.strip().removesuffix(",")
     if bare.startswith('"') and not bare.startswith('"""'):
@@ -129,10 +129,10 @@ def _whole(text: str) -> tuple[str, str]:
         return json.dumps({"mcpServers": {_name_of(value): value}}), ".json"
     if value and all(is_mapping(part) and any(key in part for key in _STARTS) for part in value.values()):
         return json.dumps({"mcpServers": value}), ".json"
-    raise _nothing()
+    raise _no_servers_error()
 
 
-def _nothing() -> ConfigError:
+def _no_servers_error() -> ConfigError:
     hint = 'It should hold {"mcpServers": {"name": {"command": …}}}, or the like of another client.'
     return ConfigError(f"{PASTED}: there are no MCP servers in it.", code="no_servers", hint=hint)
 
@@ -182,7 +182,11 @@ class _References:
         """Return the value of a variable: a reference where its name or its look says that it is secret."""
         if not isinstance(value, str) or "${" in value or not value.strip():
             return value
-        return self._of(name, value) if tells(name) or looks_secret(value) else self._within(name, value)
+        return (
+            self._reference_for(name, value)
+            if names_a_secret(name) or looks_secret(value)
+            else self._with_references(name, value)
+        )
 
     def header(self, name: str, value: Any) -> Any:
         """Return the value of a header, with its scheme."""
@@ -191,8 +195,12 @@ class _References:
         scheme, space, rest = value.partition(" ")
         own = "TOKEN" if name.casefold() == "authorization" else name
         if space and scheme.casefold() in ("bearer", "basic", "token"):
-            return f"{scheme} {self._of(f'{self._server}_{own}', rest)}"
-        return self._of(f"{self._server}_{own}", value) if tells(name) or looks_secret(value) else value
+            return f"{scheme} {self._reference_for(f'{self._server}_{own}', rest)}"
+        return (
+            self._reference_for(f"{self._server}_{own}", value)
+            if names_a_secret(name) or looks_secret(value)
+            else value
+        )
 
     def arguments(self, args: list[Any]) -> list[Any]:
         """Return arguments: what follows a telling flag, and what looks secret, as references."""
@@ -201,9 +209,11 @@ class _References:
             if not isinstance(argument, str) or "${" in argument:
                 found.append(argument)
                 continue
-            flag, secret = flagged(str(args[index - 1]) if index else "", argument)
-            plain = argument.replace(secret, self._of(f"{self._server}_{flag}", secret)) if secret else argument
-            found.append(self._within(self._server, plain))
+            flag, secret = secret_part_of(str(args[index - 1]) if index else "", argument)
+            plain = (
+                argument.replace(secret, self._reference_for(f"{self._server}_{flag}", secret)) if secret else argument
+            )
+            found.append(self._with_references(self._server, plain))
         return found
 
     def address(self, url: str) -> str:
@@ -213,22 +223,22 @@ class _References:
         parts = urlsplit(url)
         if "@" in parts.netloc:
             userinfo = parts.netloc.rpartition("@")[0]
-            url = url.replace(f"{userinfo}@", f"{self._of(f'{self._server}_LOGIN', userinfo)}@", 1)
+            url = url.replace(f"{userinfo}@", f"{self._reference_for(f'{self._server}_LOGIN', userinfo)}@", 1)
         for key, value in parse_qsl(parts.query):
-            if value and (tells(key) or looks_secret(value)) and f"={value}" in url:
-                url = url.replace(f"={value}", f"={self._of(f'{self._server}_{key}', value)}", 1)
-        return self._within(self._server, url)
+            if value and (names_a_secret(key) or looks_secret(value)) and f"={value}" in url:
+                url = url.replace(f"={value}", f"={self._reference_for(f'{self._server}_{key}', value)}", 1)
+        return self._with_references(self._server, url)
 
-    def _within(self, name: str, text: str) -> str:
+    def _with_references(self, name: str, text: str) -> str:
         """Return a text with a reference for each word in it that looks secret, and for logins in addresses."""
         if "${" not in text and "://" in text and "@" in (netloc := urlsplit(text).netloc):
             userinfo = netloc.rpartition("@")[0]
-            return text.replace(f"{userinfo}@", f"{self._of(f'{name}_LOGIN', userinfo)}@", 1)
+            return text.replace(f"{userinfo}@", f"{self._reference_for(f'{name}_LOGIN', userinfo)}@", 1)
         if looks_secret(text):
-            return self._of(f"{name}_SECRET", text)
+            return self._reference_for(f"{name}_SECRET", text)
         return text
 
-    def _of(self, name: str, secret: str) -> str:
+    def _reference_for(self, name: str, secret: str) -> str:
         variable = base = input_variable(name)
         number = 1
         while self.found.get(variable, secret) != secret:

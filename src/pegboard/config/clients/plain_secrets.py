@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.literal_secrets import FLAG, HARMLESS, PAIR, PAIRS, SCHEME, SHORTEST, tells
+from pegboard.config.clients.literal_secrets import FLAG, HARMLESS, PAIR, PAIRS, SCHEME, SHORTEST, names_a_secret
 from pegboard.config.documents.document import KeyPath, is_list, is_mapping
 from pegboard.support import own_folder
 
@@ -39,7 +39,7 @@ class PlainSecret:
     text: str = field(repr=False)
     value: str = field(repr=False)
 
-    def replaced(self, reference: str = KEYRING) -> str:
+    def with_reference(self, reference: str = KEYRING) -> str:
         """Return the text with a reference in place of the secret."""
         return self.text.replace(self.value, f"${{{reference.format(name=self.name)}}}")
 
@@ -47,10 +47,14 @@ class PlainSecret:
     def line(self) -> str:
         """Return what is to be written in its place."""
         key = self.path[-1]
-        return f'"{self.replaced()}"' if isinstance(key, int) or key == "url" else f'{key}: "{self.replaced()}"'
+        return (
+            f'"{self.with_reference()}"'
+            if isinstance(key, int) or key == "url"
+            else f'{key}: "{self.with_reference()}"'
+        )
 
 
-def in_file(configuration: Path) -> str:
+def file_reference_in(configuration: Path) -> str:
     """Return what refers to a secret in a file of its own, by its name, in the folder that a configuration has."""
     folder = own_folder.folder_of(configuration) / own_folder.SECRETS
     with suppress(ValueError, RuntimeError):  # it is elsewhere, or there is no home folder
@@ -67,8 +71,8 @@ def plain_secrets(servers: Mapping[str, Any]) -> tuple[PlainSecret, ...]:
     names: dict[str, str] = {}
     found: list[PlainSecret] = []
     for server, entry in servers.items():
-        for path, text, value, label in _of_server(entry):
-            name = _free(label if path[0] in ("env", "environment") else f"{server}_{label}", server, value, names)
+        for path, text, value, label in _secrets_of_server(entry):
+            name = _free_name(label if path[0] in ("env", "environment") else f"{server}_{label}", server, value, names)
             found.append(PlainSecret(server=server, path=path, name=name, text=text, value=value))
     return tuple(found)
 
@@ -77,21 +81,21 @@ def without_plain(servers: Mapping[str, Any], secrets: Iterable[PlainSecret], re
     """Return servers with a reference in place of each of these secrets: ``KEYRING``, or that of :func:`in_file`."""
     changed = dict(servers)
     for secret in secrets:
-        changed[secret.server] = _replaced(changed[secret.server], secret.path, secret, reference)
+        changed[secret.server] = _replace_secret(changed[secret.server], secret.path, secret, reference)
     return changed
 
 
-def _replaced(value: Any, path: KeyPath, secret: PlainSecret, reference: str) -> Any:
+def _replace_secret(value: Any, path: KeyPath, secret: PlainSecret, reference: str) -> Any:
     if not path:
         return str(value).replace(secret.value, f"${{{reference.format(name=secret.name)}}}")
     key, *rest = path
     inner = tuple(rest)
     if is_list(value):
-        return [_replaced(one, inner, secret, reference) if n == key else one for n, one in enumerate(value)]
-    return {n: _replaced(one, inner, secret, reference) if n == key else one for n, one in value.items()}
+        return [_replace_secret(one, inner, secret, reference) if n == key else one for n, one in enumerate(value)]
+    return {n: _replace_secret(one, inner, secret, reference) if n == key else one for n, one in value.items()}
 
 
-def _free(wanted: str, server: str, value: str, names: dict[str, str]) -> str:
+def _free_name(wanted: str, server: str, value: str, names: dict[str, str]) -> str:
     """Return a name that no other value has."""
     bare, owner = (re.sub(r"\W+", "_", text).strip("_").upper() for text in (wanted, server))
     longer = bare if bare.startswith(owner) else f"{owner}_{bare}"
@@ -108,41 +112,41 @@ _FoundSecret = tuple[KeyPath, str, str, str]
 """Where, the whole text, the secret in it, what it is."""
 
 
-def _of_server(entry: Any) -> Iterator[_FoundSecret]:
+def _secrets_of_server(entry: Any) -> Iterator[_FoundSecret]:
     if not is_mapping(entry):
         return
     for part in PAIRS & entry.keys():
         for key, text in entry[part].items() if is_mapping(entry[part]) else ():
-            if isinstance(text, str) and (value := _in_pair(key, text)):
+            if isinstance(text, str) and (value := _secret_in_pair(key, text)):
                 yield (part, key), text, value, "TOKEN" if key.lower() == "authorization" else key
     for part in ("args", "command"):
         if is_list(entry.get(part)):
-            yield from _of_arguments(part, entry[part])
+            yield from _secrets_of_arguments(part, entry[part])
     for key in ("url", "serverUrl", "httpUrl"):
         if isinstance(entry.get(key), str):
-            yield from (((key,), entry[key], value, label) for value, label in _in_url(entry[key]))
+            yield from (((key,), entry[key], value, label) for value, label in _secrets_in_url(entry[key]))
 
 
-def _in_pair(key: str, text: str) -> str:
+def _secret_in_pair(key: str, text: str) -> str:
     """Return the secret in the value of a variable or header, or nothing."""
     scheme = SCHEME.search(text)
     value = scheme[1] if scheme else text
-    if (tells(key) or scheme is not None or _KNOWN.fullmatch(value)) and _may_be_secret(value):
+    if (names_a_secret(key) or scheme is not None or _KNOWN.fullmatch(value)) and _may_be_secret(value):
         return value
-    return next((inner for inner, _ in _in_url(text)), "")
+    return next((inner for inner, _ in _secrets_in_url(text)), "")
 
 
-def _of_arguments(part: str, arguments: list[Any]) -> Iterator[_FoundSecret]:
+def _secrets_of_arguments(part: str, arguments: list[Any]) -> Iterator[_FoundSecret]:
     before: re.Match[str] | None = None
     for number, text in enumerate(arguments):
         if not isinstance(text, str):
             continue
         pair, scheme = PAIR.match(text), SCHEME.search(text)
         candidates = [
-            (text, before[1]) if before and tells(before[1]) else ("", ""),
+            (text, before[1]) if before and names_a_secret(before[1]) else ("", ""),
             (scheme[1], "TOKEN") if scheme else ("", ""),
-            (pair[2], pair[1]) if pair and "://" not in pair[0] and tells(pair[1]) else ("", ""),
-            *_in_url(text),
+            (pair[2], pair[1]) if pair and "://" not in pair[0] and names_a_secret(pair[1]) else ("", ""),
+            *_secrets_in_url(text),
             *((known, "TOKEN") for known in _KNOWN.findall(text)),
         ]
         found = next(((value, label) for value, label in candidates if value and _may_be_secret(value)), None)
@@ -151,12 +155,12 @@ def _of_arguments(part: str, arguments: list[Any]) -> Iterator[_FoundSecret]:
         before = FLAG.match(text)
 
 
-def _in_url(text: str) -> Iterator[tuple[str, str]]:
+def _secrets_in_url(text: str) -> Iterator[tuple[str, str]]:
     """Yield the passwords and keys in a URL, and what each is."""
     if "://" in text:
         yield from ((found[1], "PASSWORD") for found in _PASSWORD.finditer(text) if _may_be_secret(found[1]))
         pairs = ((found[1], found[2]) for found in _QUERY.finditer(text))
-        yield from ((value, name) for name, value in pairs if tells(name) and _may_be_secret(value))
+        yield from ((value, name) for name, value in pairs if names_a_secret(name) and _may_be_secret(value))
 
 
 def _may_be_secret(value: str) -> bool:

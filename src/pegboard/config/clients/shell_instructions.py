@@ -122,26 +122,26 @@ def _purposes(value: Mapping[str, Any], agent: str) -> Iterator[str]:
     yield ""
 
 
-def put_in(file: InstructionFile, lines: Sequence[str]) -> str:
+def text_with_instructions(file: InstructionFile, lines: Sequence[str]) -> str:
     """Return the text of a file with the instructions in it, in the place of those that it has."""
     if file.whole:
         head = ["---", "name: pegboard", "description: Find and run tools of MCP servers by the shell.", "---", BEGIN]
         return "\n".join([*head, *lines[2:], END]) + "\n"
     block = [BEGIN, *lines, END]
     text = file.path.read_text("utf-8") if file.path.is_file() else ""
-    before, after = _around(text, file.path)
+    before, after = _split_around_instructions(text, file.path)
     if before is None:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         return f"{text}{gap}" + "\n".join(block) + "\n"
     return before + "\n".join(block) + "\n" + after
 
 
-def take_out(file: InstructionFile) -> str | None:
+def text_without_instructions(file: InstructionFile) -> str | None:
     """Return the text of a file without the instructions, empty where nothing else is in it; None without any."""
     if not file.path.is_file():
         return None
     text = file.path.read_text("utf-8")
-    before, after = _around(text, file.path)
+    before, after = _split_around_instructions(text, file.path)
     if before is None:
         return None
     if file.whole:
@@ -150,7 +150,7 @@ def take_out(file: InstructionFile) -> str | None:
     return rest + after
 
 
-def _around(text: str, path: Path) -> tuple[str | None, str]:
+def _split_around_instructions(text: str, path: Path) -> tuple[str | None, str]:
     """Return what stands before and behind the instructions; None where there are none."""
     if BEGIN not in text:
         return None, ""

@@ -70,7 +70,7 @@ def sequence(nodes: Sequence[Node], spot: tuple[int, int]) -> Node:
     return Node([node.value for node in nodes], *spot, size, dict(enumerate(nodes)))
 
 
-def mapping(children: Mapping[str, Node], keys: Mapping[str, tuple[int, int]], spot: tuple[int, int]) -> Node:
+def mapping_node(children: Mapping[str, Node], keys: Mapping[str, tuple[int, int]], spot: tuple[int, int]) -> Node:
     """Return the node of a mapping; ``keys`` are the places of its keys."""
     size = 1 + sum(node.size for node in children.values())
     return Node({key: node.value for key, node in children.items()}, *spot, size, children, keys)
@@ -118,7 +118,7 @@ class Document:
         if path and path[0] in self.heads:
             path = (*self.heads[path[0]], *path[1:])
         if not self.placed:
-            return Place(file=self.file, path=dotted(path, whole=True))
+            return Place(file=self.file, path=dotted_path(path, whole=True))
         node, spot = self.root, (self.root.line, self.root.column)
         for part in path:
             child = node.children.get(part)
@@ -127,10 +127,10 @@ class Document:
             known = node.keys.get(part, spot) if isinstance(part, str) else spot
             spot = (child.line, child.column) if not key or isinstance(part, int) else known
             node = child
-        return Place(file=self.file, line=spot[0], column=spot[1], path=dotted(path))
+        return Place(file=self.file, line=spot[0], column=spot[1], path=dotted_path(path))
 
 
-def dotted(path: Sequence[PathKey], *, whole: bool = False) -> str:
+def dotted_path(path: Sequence[PathKey], *, whole: bool = False) -> str:
     """Return a path as it is shown; the place of an entry in a list says enough at the end, unless it is ``whole``.
 
     >>> dotted(("toolkits", "data", "tools", 3, "sql")), dotted(("agents", "a", "tools", 1))
@@ -174,36 +174,36 @@ def read_text(path: Path, *, file: str) -> str:
         if stat.S_ISDIR(status.st_mode):
             raise fault(file, "file_unreadable", "is a folder.", hint="Name the file in it.")
         if not stat.S_ISREG(status.st_mode):
-            return _decoded(_of_device(path, file), file)
+            return _decode_text(_read_device(path, file), file)
         if status.st_size > LARGEST_FILE:
-            raise _too_large(file, f"is {_megabytes(status.st_size)}")
+            raise _too_large_error(file, f"is {_megabytes(status.st_size)}")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise fault(file, "file_missing", "does not exist.", hint="`pegboard init` writes one.") from None
     except (OSError, ValueError) as error:
         raise _unreadable(file, error) from None
-    return _decoded(data, file)
+    return _decode_text(data, file)
 
 
 def read_input(number: int, *, file: str) -> str:
     """Return the text that arrives at a descriptor, such as standard input; raises :class:`UnreadableError`."""
     try:
-        return _decoded(_arriving(number, file), file)
+        return _decode_text(_read_available(number, file), file)
     except (OSError, ValueError) as error:
         raise _unreadable(file, error) from None
 
 
-def _of_device(path: Path, file: str) -> bytes:
+def _read_device(path: Path, file: str) -> bytes:
     """Return what a pipe or device gives; a pipe that nobody writes to is opened without waiting."""
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
-        return _arriving(number, file)
+        return _read_available(number, file)
     finally:
         os.close(number)
 
 
-def _arriving(number: int, file: str) -> bytes:
+def _read_available(number: int, file: str) -> bytes:
     poller = select.poll() if hasattr(select, "poll") else None
     if poller is not None:
         poller.register(number, select.POLLIN)
@@ -231,13 +231,13 @@ def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
 
 
-def _too_large(file: str, message: str) -> UnreadableError:
+def _too_large_error(file: str, message: str) -> UnreadableError:
     return fault(file, "file_too_large", f"{message}; a configuration is at most 10 MB.")
 
 
-def _decoded(data: bytes, file: str) -> str:
+def _decode_text(data: bytes, file: str) -> str:
     if len(data) > LARGEST_FILE:
-        raise _too_large(file, "is more than 10 MB")
+        raise _too_large_error(file, "is more than 10 MB")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise fault(file, "file_binary", "is written in UTF-16.", hint="Save it as UTF-8.", at=(1, 1))
     try:

@@ -70,14 +70,14 @@ class Expansion:
         pieces: list[str | Reference] = []
         end = 0
         for found in _EACH_KIND.finditer(text):
-            pieces += [text[end : found.start()], self._filled(found, path)]
+            pieces += [text[end : found.start()], self._expand_reference(found, path)]
             end = found.end()
         pieces.append(text[end:])
         if any(isinstance(piece, Reference) for piece in pieces):
             self.references[path] = tuple(piece for piece in pieces if piece)
         return Expanded("".join(piece.text if isinstance(piece, Reference) else piece for piece in pieces), text)
 
-    def _filled(self, found: re.Match[str], path: tuple[PathKey, ...]) -> str | Reference:
+    def _expand_reference(self, found: re.Match[str], path: tuple[PathKey, ...]) -> str | Reference:
         if found[0] == "$${":
             return "${"
         name, default, asked, scheme, target = found.groups()
@@ -115,7 +115,7 @@ class Expansion:
         return value
 
 
-def escaped(text: str) -> str:
+def escape_references(text: str) -> str:
     """Return a text in which a sign is no reference that begins none; ``${NAME}`` and the like stay.
 
     >>> escaped("${1} of ${HOME}")
@@ -124,9 +124,9 @@ def escaped(text: str) -> str:
     return _EACH_KIND.sub(lambda found: "$${" if found[0] == "${" else found[0], text)
 
 
-def as_written(value: Any) -> Any:
+def references_as_written(value: Any) -> Any:
     """Return a value whose references are filled in with the references themselves; None where it has none."""
-    return _unfilled(value) if _is_filled(value) else None
+    return _remove_references(value) if _is_filled(value) else None
 
 
 def _is_filled(value: Any) -> bool:
@@ -135,11 +135,11 @@ def _is_filled(value: Any) -> bool:
     return any(map(_is_filled, value)) if is_list(value) else isinstance(value, Expanded)
 
 
-def _unfilled(value: Any) -> Any:
+def _remove_references(value: Any) -> Any:
     if is_mapping(value):
-        return {key: _unfilled(inner) for key, inner in value.items()}
+        return {key: _remove_references(inner) for key, inner in value.items()}
     if is_list(value):
-        return [_unfilled(inner) for inner in value]
+        return [_remove_references(inner) for inner in value]
     return value.written if isinstance(value, Expanded) else value
 
 

@@ -74,11 +74,11 @@ class JsonText:
         """Return the text with this object at a path instead of what stands there, or with it added."""
         node = self.node(path)
         if node is None:
-            return self._added(path, members)
+            return self._text_with_addition(path, members)
         start, end = self.span(node)
-        return self.text[:start] + self._rendered(members, self._lead(start)) + self.text[end:]
+        return self.text[:start] + self._render_value(members, self._indentation_at(start)) + self.text[end:]
 
-    def _added(self, path: Sequence[str], members: Mapping[str, Any] | Raw) -> str:
+    def _text_with_addition(self, path: Sequence[str], members: Mapping[str, Any] | Raw) -> str:
         """Return the text with what is missing of a path added as the last member of its owner."""
         depth = next(n for n in range(len(path), 0, -1) if self.node(path[: n - 1]) is not None) - 1
         value: Any = members
@@ -88,11 +88,11 @@ class JsonText:
         assert owner is not None
         start, end = self.span(owner)
         compact = self._unit() is None
-        lead = self._lead(start) + (self._unit() or "")
+        lead = self._indentation_at(start) + (self._unit() or "")
         separator = "" if compact else self._newline() + lead
-        member = f"{separator}{json.dumps(path[depth], ensure_ascii=False)}: {self._rendered(value, lead)}"
+        member = f"{separator}{json.dumps(path[depth], ensure_ascii=False)}: {self._render_value(value, lead)}"
         if not owner.children:
-            closing = "" if compact else self._newline() + self._lead(start)
+            closing = "" if compact else self._newline() + self._indentation_at(start)
             return self.text[: start + 1] + member + closing + self.text[end - 1 :]
         last = max(self.span(child)[1] for child in owner.children.values())
         after = self._after_gap(last)
@@ -104,7 +104,7 @@ class JsonText:
         found = _GAP.match(self.text, at)
         return found.end() if found else at
 
-    def _rendered(self, value: Any, lead: str) -> str:
+    def _render_value(self, value: Any, lead: str) -> str:
         if isinstance(value, Raw):
             return str(value)
         unit = self._unit()
@@ -112,13 +112,13 @@ class JsonText:
             dumped = json.dumps(value, ensure_ascii=False, indent=unit)
             return dumped.replace("\n", self._newline() + lead)
         if unit is None:
-            return "{" + ",".join(f"{json.dumps(k)}:{self._rendered(v, lead)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{json.dumps(k)}:{self._render_value(v, lead)}" for k, v in value.items()) + "}"
         if not value:
             return "{}"
         inner = lead + unit
         break_ = self._newline()
         names = {name: json.dumps(name, ensure_ascii=False) for name in value}
-        lines = [f"{inner}{names[name]}: {self._rendered(item, inner)}" for name, item in value.items()]
+        lines = [f"{inner}{names[name]}: {self._render_value(item, inner)}" for name, item in value.items()]
         return f"{{{break_}" + f",{break_}".join(lines) + f"{break_}{lead}}}"
 
     def _newline(self) -> str:
@@ -129,11 +129,11 @@ class JsonText:
         if "\n" not in self.text.strip():
             return None
         for child in self.root.keys.values():
-            if lead := self._lead(self.at(*child)):
+            if lead := self._indentation_at(self.at(*child)):
                 return lead
         return _INDENT
 
-    def _lead(self, at: int) -> str:
+    def _indentation_at(self, at: int) -> str:
         """Return the white space at the beginning of a position's line."""
         line = self.text[self._starts[bisect_right(self._starts, at) - 1] : at]
         return line[: len(line) - len(line.lstrip(" \t"))]

@@ -16,7 +16,7 @@ from pegboard.config.documents.document import (
     duplicate_key,
     fault,
     is_mapping,
-    mapping,
+    mapping_node,
     sequence,
 )
 from pegboard.problems import Problem
@@ -34,8 +34,8 @@ def compose(text: str, file: str) -> Document:
     Duplicate keys do not stop the reading; the first one counts.
     """
     reader = _JsonReader(text, file)
-    root, end = reader.value(reader.gap(0), 0)
-    if (end := reader.gap(end)) != len(text):
+    root, end = reader.value(reader.skip_gap(0), 0)
+    if (end := reader.skip_gap(end)) != len(text):
         raise reader.fault("expected the end of the file", end)
     if not is_mapping(root.value):
         message = 'expected an object, as in {"mcpServers": {…}}.'
@@ -52,16 +52,16 @@ class _JsonReader:
         self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
         self._count = 0
 
-    def spot(self, at: int) -> tuple[int, int]:
+    def line_and_column(self, at: int) -> tuple[int, int]:
         """Return line and column of a position."""
         line = bisect_right(self._lines, at)
         return line, at - self._lines[line - 1] + 1
 
     def fault(self, message: str, at: int) -> UnreadableError:
         """Return the error that the text is not JSON from here on."""
-        return fault(self.file, "syntax", f"is not valid JSON: {message}.", at=self.spot(at))
+        return fault(self.file, "syntax", f"is not valid JSON: {message}.", at=self.line_and_column(at))
 
-    def gap(self, at: int) -> int:
+    def skip_gap(self, at: int) -> int:
         """Return the position of what follows white space and comments."""
         found = _GAP.match(self.text, at)
         return found.end() if found else at
@@ -74,7 +74,7 @@ class _JsonReader:
             code, message = (
                 ("too_deep", deep) if depth > DEEPEST else ("too_large", f"holds more than {MOST_VALUES} values.")
             )
-            raise fault(self.file, code, message, at=self.spot(at))
+            raise fault(self.file, code, message, at=self.line_and_column(at))
         match self.text[at : at + 1]:
             case "{":
                 return self._object(at, depth)
@@ -82,13 +82,13 @@ class _JsonReader:
                 return self._array(at, depth)
             case '"':
                 value, end = self._string(at)
-                return Node(value, *self.spot(at)), end
+                return Node(value, *self.line_and_column(at)), end
             case _:
-                return self._plain(at)
+                return self._read_constant(at)
 
-    def _plain(self, at: int) -> tuple[Node, int]:
+    def _read_constant(self, at: int) -> tuple[Node, int]:
         if found := _CONSTANT.match(self.text, at):
-            return Node(_CONSTANTS[found[0]], *self.spot(at)), found.end()
+            return Node(_CONSTANTS[found[0]], *self.line_and_column(at)), found.end()
         found = _NUMBER.match(self.text, at)
         if found is None:
             raise self.fault("expected a value", at)
@@ -96,7 +96,7 @@ class _JsonReader:
             number: Any = float(found[0]) if found["rest"] else int(found[0])
         except ValueError:
             raise self.fault("the number is too long", at) from None
-        return Node(number, *self.spot(at)), found.end()
+        return Node(number, *self.line_and_column(at)), found.end()
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
@@ -109,36 +109,36 @@ class _JsonReader:
     def _object(self, start: int, depth: int) -> tuple[Node, int]:
         children: dict[str, Node] = {}
         keys: dict[str, tuple[int, int]] = {}
-        at = self.gap(start + 1)
+        at = self.skip_gap(start + 1)
         while self.text[at : at + 1] != "}":
             if self.text[at : at + 1] != '"':
                 raise self.fault("expected a key in double quotes, or `}`", at)
-            spot = self.spot(at)
+            spot = self.line_and_column(at)
             key, at = self._string(at)
-            at = self.gap(at)
+            at = self.skip_gap(at)
             if self.text[at : at + 1] != ":":
                 raise self.fault("expected `:` after the key", at)
-            node, at = self.value(self.gap(at + 1), depth + 1)
+            node, at = self.value(self.skip_gap(at + 1), depth + 1)
             if key in keys:
                 self.problems.append(duplicate_key(self.file, key, spot, keys[key]))
             else:
                 children[key], keys[key] = node, spot
-            at = self._next(at, "}")
-        return mapping(children, keys, self.spot(start)), at + 1
+            at = self._next_position(at, "}")
+        return mapping_node(children, keys, self.line_and_column(start)), at + 1
 
     def _array(self, start: int, depth: int) -> tuple[Node, int]:
         nodes: list[Node] = []
-        at = self.gap(start + 1)
+        at = self.skip_gap(start + 1)
         while self.text[at : at + 1] != "]":
             node, at = self.value(at, depth + 1)
             nodes.append(node)
-            at = self._next(at, "]")
-        return sequence(nodes, self.spot(start)), at + 1
+            at = self._next_position(at, "]")
+        return sequence(nodes, self.line_and_column(start)), at + 1
 
-    def _next(self, at: int, closing: str) -> int:
-        at = self.gap(at)
+    def _next_position(self, at: int, closing: str) -> int:
+        at = self.skip_gap(at)
         if self.text[at : at + 1] == ",":
-            return self.gap(at + 1)
+            return self.skip_gap(at + 1)
         if self.text[at : at + 1] != closing:
             raise self.fault(f"expected `,` or `{closing}`", at)
         return at

@@ -11,7 +11,7 @@ from pegboard.config.documents.document import (
     Document,
     Node,
     UnreadableError,
-    mapping,
+    mapping_node,
     sequence,
 )
 from pegboard.config.problem_codes import ProblemCode
@@ -47,7 +47,7 @@ class _MappingReader:
                 self._key(key, path): self.node(inner, f"{path}.{key}", depth + 1)
                 for key, inner in cast("Mapping[object, object]", value).items()
             }
-            return mapping(children, dict.fromkeys(children, _NOWHERE), _NOWHERE)
+            return mapping_node(children, dict.fromkeys(children, _NOWHERE), _NOWHERE)
         if isinstance(value, list | tuple):
             items = enumerate(cast("list[object]", value))
             return sequence([self.node(item, f"{path}[{index}]", depth + 1) for index, item in items], _NOWHERE)

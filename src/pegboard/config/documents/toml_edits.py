@@ -90,16 +90,16 @@ def _add_comments(table: Table, comments: Sequence[str]) -> None:
 def _table(value: Mapping[str, Any]) -> Table:
     table = tomlkit.table()
     for key, inner in value.items():
-        table.add(key, _inline(inner))
+        table.add(key, _toml_inline(inner))
     return table
 
 
-def _inline(value: Any) -> Any:
+def _toml_inline(value: Any) -> Any:
     if is_mapping(value):
         table = tomlkit.inline_table()
         for key, inner in value.items():
-            table.add(key, _inline(inner))
+            table.add(key, _toml_inline(inner))
         return table
     if is_list(value):
-        return cast("Item", tomlkit.item([_inline(inner) for inner in value]))
+        return cast("Item", tomlkit.item([_toml_inline(inner) for inner in value]))
     return cast("Item", tomlkit.item(value))

@@ -12,11 +12,11 @@ from pegboard.config.documents.document import Document, Node, UnreadableError, 
 from pegboard.config.documents.written import (
     WrittenValue,
     as_json,
-    in_line,
-    in_lines,
     member_lines,
     written_json,
     written_yaml,
+    yaml_in_line,
+    yaml_in_lines,
 )
 from pegboard.errors import ConfigError
 
@@ -37,17 +37,17 @@ def with_value(text: str, path: Path, value: Any, *, file: str) -> str:
     Raises:
         ConfigError: it cannot be written without changing something else.
     """
-    document = _read(text, file)
-    expected: dict[str, Any] = _copied(document.value)
+    document = _read_document(text, file)
+    expected: dict[str, Any] = _copy_value(document.value)
     owner = expected
     for key in path[:-1]:
         inner = owner.get(key)
         if inner is not None and not is_mapping(inner):
-            raise not_rewritable(file)
+            raise not_rewritable_error(file)
         if inner is None:
             inner = owner[key] = {}
         owner = inner
-    owner[path[-1]] = _copied(value)
+    owner[path[-1]] = _copy_value(value)
     return _rewritten(text, document, expected, file)
 
 
@@ -59,7 +59,7 @@ def with_items(text: str, path: Path, items: Sequence[str], *, file: str) -> str
     """
     before = value_at(text, path, file=file)
     if before is not None and not is_list(before):
-        raise not_rewritable(file)
+        raise not_rewritable_error(file)
     return with_value(text, path, [*(before or ()), *items], file=file)
 
 
@@ -71,7 +71,7 @@ def with_member(text: str, path: Path, key: str, value: Mapping[str, Any], *, fi
     """
     owner = value_at(text, path, file=file)
     if (owner is not None and not is_mapping(owner)) or key in (owner or ()):
-        raise not_rewritable(file)
+        raise not_rewritable_error(file)
     return with_value(text, (*path, key), dict(value), file=file)
 
 
@@ -81,8 +81,8 @@ def without_value(text: str, path: Path, *, file: str) -> str:
     Raises:
         ConfigError: it cannot be removed without changing something else.
     """
-    document = _read(text, file)
-    expected: dict[str, Any] = _copied(document.value)
+    document = _read_document(text, file)
+    expected: dict[str, Any] = _copy_value(document.value)
     owner: Any = expected
     for key in path[:-1]:
         owner = owner.get(key) if is_mapping(owner) else None
@@ -94,13 +94,13 @@ def without_value(text: str, path: Path, *, file: str) -> str:
 
 def value_at(text: str, path: Path, *, file: str) -> Any:
     """Return what stands at a path of keys, None where nothing does; raises ``ConfigError`` for what cannot be read."""
-    value: Any = _read(text, file).value
+    value: Any = _read_document(text, file).value
     for key in path:
         value = value.get(key) if is_mapping(value) else None
     return value
 
 
-def not_rewritable(file: str) -> ConfigError:
+def not_rewritable_error(file: str) -> ConfigError:
     """Return the error that a file cannot be changed in this place without changing another."""
     return ConfigError(
         f"{file} cannot be rewritten without changing something else, and is left as it is.",
@@ -114,109 +114,109 @@ def is_json(file: str) -> bool:
     return file.lower().endswith(_JSON)
 
 
-def _read(text: str, file: str) -> Document:
+def _read_document(text: str, file: str) -> Document:
     try:
         document = json_text.compose(text, file) if is_json(file) else yaml_text.compose(text, file)
     except UnreadableError as error:
         found = error.problem
         raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
     if document.problems:
-        raise not_rewritable(file)
+        raise not_rewritable_error(file)
     return document
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     """Return a value in which nothing is shared: an alias counts as written out."""
     if is_mapping(value):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if is_list(value) else value
+        return {key: _copy_value(inner) for key, inner in value.items()}
+    return [_copy_value(inner) for inner in value] if is_list(value) else value
 
 
 def _rewritten(text: str, document: Document, expected: dict[str, Any], file: str) -> str:
     """Return the text that says what is expected; raises ``ConfigError`` where no edit of these lines alone does."""
-    if same(document.value, expected):
+    if is_written_alike(document.value, expected):
         return text
     as_json = is_json(file)
     tree = written_json(text, document) if as_json else written_yaml(text)
-    writer = _Json(text) if as_json else _Yaml(text)
+    writer = _EditedJson(text) if as_json else _EditedYaml(text)
     try:
-        edits = writer.inside(tree, document.root, expected)
-    except _CannotError:
-        raise not_rewritable(file) from None
+        edits = writer.edits_inside(tree, document.root, expected)
+    except _NotEditableError:
+        raise not_rewritable_error(file) from None
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     try:
-        found = _read(text, file)
+        found = _read_document(text, file)
     except ConfigError:
-        raise not_rewritable(file) from None
-    if not same(found.value, expected):
-        raise not_rewritable(file)
+        raise not_rewritable_error(file) from None
+    if not is_written_alike(found.value, expected):
+        raise not_rewritable_error(file)
     return text
 
 
-def same(one: Any, other: Any) -> bool:
+def is_written_alike(one: Any, other: Any) -> bool:
     """Return whether two values are written alike: `1`, `1.0` and `true` are three."""
     if is_mapping(one) and is_mapping(other):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(is_written_alike(value, other[key]) for key, value in one.items())
     if is_list(one) and is_list(other):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(is_written_alike, one, other))
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-class _CannotError(Exception):
+class _NotEditableError(Exception):
     """The value cannot be changed from the inside: it has to be replaced whole."""
 
 
-class _Text:
+class _EditedText:
     """A text with values in it; each method returns the edits of a change, none of which reaches into another."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def inside(self, at: WrittenValue, node: Node, new: Any) -> list[_Edit]:
+    def edits_inside(self, at: WrittenValue, node: Node, new: Any) -> list[_Edit]:
         """Return what makes a mapping or list a different one, entry by entry."""
         if at.kind == "mapping" and is_mapping(new) and new and at.values:
-            return self._mapping(at, node, new)
+            return self._edits_of_mapping(at, node, new)
         if at.kind == "list" and is_list(new) and new and at.values:
             return self._list(at, node, new)
-        raise _CannotError
+        raise _NotEditableError
 
     # -- mappings ------------------------------------------------------------------------------
 
-    def _mapping(self, at: WrittenValue, node: Node, new: Mapping[str, Any]) -> list[_Edit]:
+    def _edits_of_mapping(self, at: WrittenValue, node: Node, new: Mapping[str, Any]) -> list[_Edit]:
         gone = [index for index, name in enumerate(at.names) if name not in new and name != "<<"]
         if any(name not in new and name not in at.names for name in node.value):
-            raise _CannotError  # it comes of a merge
-        edits = [edit for first, last in _runs(gone) for edit in self._without(at, at.keys, first, last)]
+            raise _NotEditableError  # it comes of a merge
+        edits = [edit for first, last in _runs(gone) for edit in self._edits_to_remove(at, at.keys, first, last)]
         for index, name in enumerate(at.names):
-            if name in new and not same(node.value[name], new[name]):
-                edits += self._changed(at, index, node.children[name], new[name])
+            if name in new and not is_written_alike(node.value[name], new[name]):
+                edits += self._edits_of_value(at, index, node.children[name], new[name])
         own = {name for name in at.names if name != "<<"}
         added = {
             name: value
             for name, value in new.items()
-            if name not in own and not (name in node.value and same(node.value[name], value))
+            if name not in own and not (name in node.value and is_written_alike(node.value[name], value))
         }
         if added and not at.block and gone and gone[-1] == len(at.values) - 1:
-            raise _CannotError
-        return [*edits, *self._added(at, added)] if added else edits
+            raise _NotEditableError
+        return [*edits, *self._edits_to_add(at, added)] if added else edits
 
-    def _changed(self, at: WrittenValue, index: int, node: Node, new: Any) -> list[_Edit]:
+    def _edits_of_value(self, at: WrittenValue, index: int, node: Node, new: Any) -> list[_Edit]:
         try:
-            return self.inside(at.values[index], node, new)
-        except _CannotError:
+            return self.edits_inside(at.values[index], node, new)
+        except _NotEditableError:
             value = at.values[index]
             alike = (value.kind == "mapping" and is_mapping(new)) or (value.kind == "list" and is_list(new))
             if value.block and alike and new:
                 raise  # there may be comments in it
-            return [self.replaced(at, index, new)]
+            return [self.edit_of_value(at, index, new)]
 
-    def _added(self, at: WrittenValue, members: Mapping[str, Any]) -> list[_Edit]:
+    def _edits_to_add(self, at: WrittenValue, members: Mapping[str, Any]) -> list[_Edit]:
         if at.block:
             lines = [line for name, value in members.items() for line in member_lines(name, value, at.column)]
             top = at.start == at.keys[0].start and at.column == 0
             return [self._lines(self._next_line(at.end), ["", *lines] if top else lines)]
-        return self._in_flow(at, [self.member(name, value, at) for name, value in members.items()])
+        return self._edits_in_flow(at, [self.member(name, value, at) for name, value in members.items()])
 
     # -- lists ---------------------------------------------------------------------------------
 
@@ -231,21 +231,21 @@ class _Text:
             for offset in range(both):
                 edits += self._item(at, first + offset, node.children[first + offset], new[begin + offset])
             if first + both < end:
-                edits += self._without(at, at.values, first + both, end - 1)
+                edits += self._edits_to_remove(at, at.values, first + both, end - 1)
             if begin + both < finish:
-                edits += self._inserted(at, first + both, new[begin + both : finish])
+                edits += self._edits_to_insert(at, first + both, new[begin + both : finish])
         return edits
 
     def _item(self, at: WrittenValue, index: int, node: Node, new: Any) -> list[_Edit]:
         item = at.values[index]
         try:
-            return self.inside(item, node, new)
-        except _CannotError:
+            return self.edits_inside(item, node, new)
+        except _NotEditableError:
             end = self._line_end(item.end) if item.block else item.end
             space = " " if item.start == item.end else ""
             return [(item.start, end, space + self.value(new, item))]
 
-    def _inserted(self, at: WrittenValue, index: int, new: Sequence[Any]) -> list[_Edit]:
+    def _edits_to_insert(self, at: WrittenValue, index: int, new: Sequence[Any]) -> list[_Edit]:
         if at.block:
             lines = [f"{' ' * at.column}- {self.value(value, at)}" for value in new]
             if index == len(at.values):
@@ -253,35 +253,35 @@ class _Text:
             return [self._lines(self._item_line(at, index), lines)]
         texts = [self.value(value, at) for value in new]
         if index == len(at.values):
-            return self._in_flow(at, texts)
+            return self._edits_in_flow(at, texts)
         start = at.values[index].start
         return [(start, start, "".join(f"{text}, " for text in texts))]
 
     def _item_line(self, at: WrittenValue, index: int) -> int:
         """Return where the line of an item of a block list begins; the first may stand behind something else."""
         dash = self.text.rfind("-", 0, at.values[index].start)
-        return self._own_line(dash)
+        return self._start_of_line(dash)
 
     # -- both ----------------------------------------------------------------------------------
 
-    def _without(self, at: WrittenValue, heads: Sequence[WrittenValue], first: int, last: int) -> list[_Edit]:
+    def _edits_to_remove(self, at: WrittenValue, heads: Sequence[WrittenValue], first: int, last: int) -> list[_Edit]:
         """Return what takes some entries out that follow each other."""
         if at.block:
-            begins = self._own_line(heads[first].start) if at.kind == "mapping" else self._item_line(at, first)
+            begins = self._start_of_line(heads[first].start) if at.kind == "mapping" else self._item_line(at, first)
             return [(begins, self._next_line(at.values[last].end), "")]
         if last + 1 < len(at.values):
             return [(heads[first].start, heads[last + 1].start, "")]
         start = at.values[first - 1].end if first else heads[first].start
         return [(start, at.values[last].end, "")]
 
-    def _in_flow(self, at: WrittenValue, texts: Sequence[str]) -> list[_Edit]:
+    def _edits_in_flow(self, at: WrittenValue, texts: Sequence[str]) -> list[_Edit]:
         """Return what adds entries to the end of a collection in brackets, on lines of their own where others are."""
         closing = at.end - 1
         if not at.values:
-            return [(at.start + 1, closing, self.alone(texts, at))]
+            return [(at.start + 1, closing, self.join_in_brackets(texts, at))]
         end = at.values[-1].end
         head = (at.keys or at.values)[-1]
-        lead = self._lead(head.start)
+        lead = self._indentation_at(head.start)
         spaces = re.compile(r"[ \t]*").match(self.text, end)
         comma = self.text[spaces.end() : spaces.end() + 1] == "," if spaces else False
         after = spaces.end() + 1 if comma and spaces else end
@@ -295,16 +295,18 @@ class _Text:
             return [added]
         return [(end, end, f",{added[2]}")] if end == line_end else [(end, end, ","), added]
 
-    def replaced(self, at: WrittenValue, index: int, new: Any) -> _Edit:
+    def edit_of_value(self, at: WrittenValue, index: int, new: Any) -> _Edit:
         """Return what puts a value in the place of one of a mapping."""
         value = at.values[index]
         if not at.block:
             return value.start, value.end, self.value(new, value)
         colon = _COLON.match(self.text, at.keys[index].end)
         if colon is None:
-            raise _CannotError
+            raise _NotEditableError
         after, first_end = colon.end(), self._line_end(colon.end())
-        lines = in_lines(new, (value.column if value.block and value.keys else 0) or self._column(at, index) + _STEP)
+        lines = yaml_in_lines(
+            new, (value.column if value.block and value.keys else 0) or self._column(at, index) + _STEP
+        )
         newline = self._newline(first_end)
         below = "".join(f"{newline}{line}" for line in lines or ())
         if value.block:
@@ -322,13 +324,13 @@ class _Text:
 
     def value(self, value: Any, at: WrittenValue) -> str:  # noqa: ARG002
         """Return a value for a place in a line."""
-        return in_line(value)
+        return yaml_in_line(value)
 
     def member(self, name: str, value: Any, at: WrittenValue) -> str:  # noqa: ARG002
         """Return a member of a mapping in brackets."""
-        return in_line({name: value})[1:-1]
+        return yaml_in_line({name: value})[1:-1]
 
-    def alone(self, texts: Sequence[str], at: WrittenValue) -> str:  # noqa: ARG002
+    def join_in_brackets(self, texts: Sequence[str], at: WrittenValue) -> str:  # noqa: ARG002
         """Return what stands in brackets that were empty."""
         return ", ".join(texts)
 
@@ -347,14 +349,14 @@ class _Text:
         found = self.text.find("\n", at)
         return len(self.text) if found < 0 else found + 1
 
-    def _own_line(self, at: int) -> int:
+    def _start_of_line(self, at: int) -> int:
         """Return where the line of what is first on it begins."""
         start = self._line_start(at)
         if self.text[start:at].strip():
-            raise _CannotError
+            raise _NotEditableError
         return start
 
-    def _lead(self, at: int) -> str | None:
+    def _indentation_at(self, at: int) -> str | None:
         """Return the white space in front of what is first on its line, else None."""
         lead = self.text[self._line_start(at) : at]
         return None if lead.strip() else lead
@@ -372,24 +374,24 @@ class _Text:
         return at, at, (newline if open_end else "") + "".join(line + newline for line in lines)
 
 
-class _Yaml(_Text):
+class _EditedYaml(_EditedText):
     """A text in YAML."""
 
 
-class _Json(_Text):
+class _EditedJson(_EditedText):
     """A text in JSON: entries stand on lines of their own where the text has several."""
 
     def value(self, value: Any, at: WrittenValue) -> str:
         """Return a value for the place of another."""
-        return self._rendered(value, at.start)
+        return self._render_value(value, at.start)
 
     def member(self, name: str, value: Any, at: WrittenValue) -> str:
         """Return a member of an object."""
         head = at.keys[-1].start if at.keys else at.start
         lead = None if at.keys else self._indent(at.start) + (self._unit() or "")
-        return f"{as_json(name, unit=None, lead='', newline='')}: {self._rendered(value, head, lead)}"
+        return f"{as_json(name, unit=None, lead='', newline='')}: {self._render_value(value, head, lead)}"
 
-    def alone(self, texts: Sequence[str], at: WrittenValue) -> str:
+    def join_in_brackets(self, texts: Sequence[str], at: WrittenValue) -> str:
         """Return what stands in brackets that were empty."""
         unit, lead = self._unit(), self._indent(at.start)
         if unit is None:
@@ -397,7 +399,7 @@ class _Json(_Text):
         newline = "\r\n" if "\r\n" in self.text else "\n"
         return newline + f",{newline}".join(f"{lead}{unit}{text}" for text in texts) + newline + lead
 
-    def _rendered(self, value: Any, at: int, lead: str | None = None) -> str:
+    def _render_value(self, value: Any, at: int, lead: str | None = None) -> str:
         newline = "\r\n" if "\r\n" in self.text else "\n"
         return as_json(value, unit=self._unit(), lead=self._indent(at) if lead is None else lead, newline=newline)
 

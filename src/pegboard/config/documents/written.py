@@ -12,7 +12,7 @@ import yaml
 
 from pegboard.config.documents.document import Document, Node, YamlWord, is_list, is_mapping
 from pegboard.config.documents.json_edits import JsonText
-from pegboard.config.documents.yaml_text import resolved
+from pegboard.config.documents.yaml_text import plain_value
 
 _STEP: Final = 2
 
@@ -26,23 +26,23 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: Any, value: str) -> yaml.Node:
-    other = not isinstance(found := resolved(value), str) or isinstance(found, YamlWord)
+    other = not isinstance(found := plain_value(value), str) or isinstance(found, YamlWord)
     style = '"' if "\n" in value else "'" if other else None
     node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
     return node
 
 
-def _word(dumper: Any, value: YamlWord) -> yaml.Node:
+def _represent_word(dumper: Any, value: YamlWord) -> yaml.Node:
     node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:bool", str(value))
     return node
 
 
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(YamlWord, _word)
+_Dumper.add_representer(YamlWord, _represent_word)
 _Dumper.add_multi_representer(str, _text)
 
 
-def in_line(value: Any) -> str:
+def yaml_in_line(value: Any) -> str:
     """Return a value as YAML in one line, quoted where it would mean something else.
 
     >>> in_line({"a": ["1", 1, "yes", "x: y"]}), in_line("")
@@ -56,7 +56,7 @@ def in_line(value: Any) -> str:
     return line if shown is value else line[1:-1]
 
 
-def in_lines(value: Any, column: int) -> list[str] | None:
+def yaml_in_lines(value: Any, column: int) -> list[str] | None:
     """Return a value as the lines of a block below its key; None for what stands better behind the key."""
     if not is_mapping(value) or not value:
         return None
@@ -65,13 +65,13 @@ def in_lines(value: Any, column: int) -> list[str] | None:
 
 def member_lines(key: str, value: Any, column: int) -> list[str]:
     """Return a member of a block mapping as lines; lists stand in one line, a text of several lines as it is."""
-    lead, name = " " * column, in_line(key)
-    if (lines := in_lines(value, column + _STEP)) is not None:
+    lead, name = " " * column, yaml_in_line(key)
+    if (lines := yaml_in_lines(value, column + _STEP)) is not None:
         return [f"{lead}{name}:", *lines]
     if isinstance(value, str) and _reads_as_lines(value):
         header = "|" if value.endswith("\n") else "|-"
         return [f"{lead}{name}: {header}", *(f"{lead}  {line}" if line else "" for line in value.splitlines())]
-    return [f"{lead}{name}: {in_line(value)}"]
+    return [f"{lead}{name}: {yaml_in_line(value)}"]
 
 
 def _reads_as_lines(text: str) -> bool:
@@ -132,7 +132,9 @@ def _node(text: str, event: Any, events: Iterator[Any]) -> WrittenValue:
         return WrittenValue(
             kind="scalar", start=start, end=_end_of_block(text, start, end) if block else end, block=block
         )
-    return _list(text, event, events) if isinstance(event, yaml.SequenceStartEvent) else _mapping(text, event, events)
+    return (
+        _list(text, event, events) if isinstance(event, yaml.SequenceStartEvent) else _read_mapping(text, event, events)
+    )
 
 
 def _end_of_block(text: str, start: int, end: int) -> int:
@@ -154,19 +156,19 @@ def _list(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
         items.append(_node(text, event, events))
     block = not start.flow_style
     end = items[-1].end if block and items else event.end_mark.index
-    column = _dash(text, items[0].start) if block and items else 0
+    column = _column_of_dash(text, items[0].start) if block and items else 0
     return WrittenValue(
         kind="list", start=start.start_mark.index, end=end, block=block, column=column, values=tuple(items)
     )
 
 
-def _dash(text: str, at: int) -> int:
+def _column_of_dash(text: str, at: int) -> int:
     """Return the column of the dash in front of an item."""
     begin = text.rfind("\n", 0, text.rfind("-", 0, at)) + 1
     return text.rfind("-", 0, at) - begin
 
 
-def _mapping(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
+def _read_mapping(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
     keys: list[WrittenValue] = []
     names: list[str] = []
     values: list[WrittenValue] = []
@@ -191,12 +193,12 @@ def _mapping(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
 
 def written_json(text: str, document: Document) -> WrittenValue:
     """Return the value of a JSON text."""
-    return _of_json(JsonText(text, document), document.root)
+    return _written_value_of_json(JsonText(text, document), document.root)
 
 
-def _of_json(text: JsonText, node: Node) -> WrittenValue:
+def _written_value_of_json(text: JsonText, node: Node) -> WrittenValue:
     start, end = text.span(node)
-    values = tuple(_of_json(text, child) for child in node.children.values())
+    values = tuple(_written_value_of_json(text, child) for child in node.children.values())
     if is_mapping(node.value):
         names = tuple(str(name) for name in node.children)
         keys = tuple(_json_key(text, text.at(*node.keys[name])) for name in names)

@@ -9,7 +9,7 @@ import yaml
 
 from pegboard.config.documents.json_edits import Raw
 from pegboard.config.documents.value_edits import with_value
-from pegboard.config.documents.written import in_line, member_lines
+from pegboard.config.documents.written import member_lines, yaml_in_line
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STEP: Final = 2
@@ -31,7 +31,7 @@ class YamlText:
         found: dict[str, Any] = {}
         start = self._start(node)
         for key, value in _pairs(node):
-            end = self._end(value)
+            end = self._end_of_value(value)
             found[str(key.value)] = Raw(self._text[start:end])
             start = end
         return found
@@ -45,7 +45,7 @@ class YamlText:
         if node is None:
             return with_value(self._text, path, dict(members), file="")
         if block is not None:
-            start, end = self._start(block), self._end(_pairs(block)[-1][1])
+            start, end = self._start(block), self._end_of_value(_pairs(block)[-1][1])
             return self._text[:start] + self._lines(members, block.start_mark.column) + self._text[end:]
         if node.value or len(path) > 1:
             return self._text
@@ -64,7 +64,7 @@ class YamlText:
             lines.pop()
         return sum(map(len, lines))
 
-    def _end(self, node: yaml.Node) -> int:
+    def _end_of_value(self, node: yaml.Node) -> int:
         """Return where the line after the last one of a value begins."""
         if isinstance(node, yaml.CollectionNode) and not node.flow_style:
             return _end_of_block(self._text, node)
@@ -72,7 +72,7 @@ class YamlText:
         return len(self._text) if end < 0 else end + 1
 
     def _lines(self, members: Mapping[str, Any], column: int) -> str:
-        parts: list[str] = [] if members else [f"{' ' * column}{in_line({})}{self._newline}"]
+        parts: list[str] = [] if members else [f"{' ' * column}{yaml_in_line({})}{self._newline}"]
         for name, value in members.items():
             if isinstance(value, Raw):
                 parts.append(value if value.endswith("\n") else f"{value}{self._newline}")

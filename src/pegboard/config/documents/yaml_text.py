@@ -19,7 +19,7 @@ from pegboard.config.documents.document import (
     fault,
     is_list,
     is_mapping,
-    mapping,
+    mapping_node,
     sequence,
 )
 from pegboard.config.problem_codes import ProblemCode
@@ -121,7 +121,7 @@ class _YamlReader:
             if tag is not None and tag not in _PLAIN:
                 raise self._fault("bad_tag", f"the tag '{tag}' is not used here.", event)
             is_list = isinstance(event, yaml.SequenceStartEvent)
-            node = self._sequence(event, depth) if is_list else self._mapping(event, depth)
+            node = self._sequence(event, depth) if is_list else self._read_mapping(event, depth)
             if node.size > MOST_VALUES:
                 raise self._fault("too_large", f"stands for more than {MOST_VALUES} values.", event)
         if anchor is not None:
@@ -142,7 +142,7 @@ class _YamlReader:
             if tag not in _PLAIN and tag != "!":
                 raise self._fault("bad_tag", f"the tag '{tag}' is not used here.", event)
             return text
-        return resolved(text) if tag is not None or event.implicit[0] else text
+        return plain_value(text) if tag is not None or event.implicit[0] else text
 
     def _sequence(self, start: Any, depth: int) -> Node:
         nodes: list[Node] = []
@@ -150,7 +150,7 @@ class _YamlReader:
             nodes.append(self._node(event, depth + 1))
         return sequence(nodes, _spot(start))
 
-    def _mapping(self, start: Any, depth: int) -> Node:
+    def _read_mapping(self, start: Any, depth: int) -> Node:
         children: dict[str, Node] = {}
         keys: dict[str, tuple[int, int]] = {}
         merged: list[Node] = []
@@ -162,7 +162,7 @@ class _YamlReader:
                 self._anchors[event.anchor] = Node(key, *spot)
             node = self._node(next(self._events), depth + 1)
             if key == "<<" and event.implicit[0]:
-                merged += self._merged(node, event)
+                merged += self._merged_nodes(node, event)
             elif key in keys:
                 self.problems.append(duplicate_key(self.file, key, spot, keys[key]))
             else:
@@ -171,9 +171,9 @@ class _YamlReader:
             for key, node in other.children.items():
                 if key not in keys:
                     children[key], keys[key] = node, other.keys[key]
-        return mapping(children, keys, _spot(start))
+        return mapping_node(children, keys, _spot(start))
 
-    def _merged(self, node: Node, event: Any) -> list[Node]:
+    def _merged_nodes(self, node: Node, event: Any) -> list[Node]:
         many = list(node.children.values()) if is_list(node.value) else [node]
         if not all(is_mapping(one.value) for one in many):
             raise self._fault("bad_key", "`<<` takes a mapping, or a list of mappings.", event)
@@ -185,7 +185,7 @@ def _spot(event: Any) -> tuple[int, int]:
     return mark.line + 1, mark.column + 1
 
 
-def resolved(text: str) -> Any:
+def plain_value(text: str) -> Any:
     """Return what unquoted text stands for; dates and clock times stay text.
 
     >>> resolved("5"), resolved("1_000"), resolved("0x10"), resolved("1.5"), resolved("12:30"), resolved("~")

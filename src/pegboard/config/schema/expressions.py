@@ -15,7 +15,7 @@ SIZE: Final = 100_000
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
+def _compile_pattern(pattern: str) -> Any:
     from jsonschema_rs import Draft202012Validator, RegexOptions
 
     return Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions(size_limit=SIZE))
@@ -34,13 +34,13 @@ def pattern_fault(pattern: str) -> str:
     from jsonschema_rs import ValidationError
 
     try:
-        _compiled(pattern)
+        _compile_pattern(pattern)
     except (ValidationError, ValueError):
-        return _why(pattern)
+        return _why_invalid(pattern)
     return ""
 
 
-def _why(pattern: str) -> str:
+def _why_invalid(pattern: str) -> str:
     """Return the same engine's words for what is wrong; the validator does not pass them on."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
@@ -53,11 +53,11 @@ def _why(pattern: str) -> str:
     return "it is too large"
 
 
-def matches(pattern: str, text: str) -> bool:
+def pattern_matches(pattern: str, text: str) -> bool:
     """Return whether the pattern is found anywhere in the text.
 
     >>> matches("(?i)deploy", "Please Deploy it"), matches("^it", "Please Deploy it")
     (True, False)
     """
-    found: bool = _compiled(pattern).is_valid(text.encode(errors="replace").decode())
+    found: bool = _compile_pattern(pattern).is_valid(text.encode(errors="replace").decode())
     return found

@@ -22,7 +22,7 @@ CONTAINERS: Final = (("docker", "run"), ("podman", "run"), ("nerdctl", "run"))
 def may_be_installed_first(command: str | None, args: Sequence[str]) -> bool:
     """Return whether the start of a server may have to fetch it first: a package, or an image."""
     entry = {"command": command, "args": list(args)}
-    return is_fetched(entry) or _begins(entry, CONTAINERS) != ""
+    return is_fetched(entry) or _program_beginning_with(entry, CONTAINERS) != ""
 
 
 def is_fetched(entry: Mapping[str, Any]) -> bool:
@@ -32,10 +32,10 @@ def is_fetched(entry: Mapping[str, Any]) -> bool:
 
 def fetched_by(entry: Mapping[str, Any]) -> str:
     """Return the program that fetches a server when it is started, or nothing."""
-    return _begins(entry, FETCHED)
+    return _program_beginning_with(entry, FETCHED)
 
 
-def _begins(entry: Mapping[str, Any], starts: Iterable[tuple[str, ...]]) -> str:
+def _program_beginning_with(entry: Mapping[str, Any], starts: Iterable[tuple[str, ...]]) -> str:
     """Return the program of a server whose command begins with one of these, or nothing."""
     command, args = entry.get("command"), entry.get("args")
     if not isinstance(command, str):

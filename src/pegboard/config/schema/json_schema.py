@@ -13,7 +13,7 @@ def schema() -> dict[str, Any]:
     sections = found.pop("$defs", {})
     for section in (found, *sections.values()):
         for name, part in section.get("properties", {}).items():
-            _relax(name, part)
+            _relax_section(name, part)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **found,
@@ -22,7 +22,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _relax(name: str, part: dict[str, Any]) -> None:
+def _relax_section(name: str, part: dict[str, Any]) -> None:
     """Let a section take what the file does: no value, a single rule, an address, needs of a whole plugin."""
     if name == "focus":
         rules = {key: part.pop(key) for key in ("type", "items")}

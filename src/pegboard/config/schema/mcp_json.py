@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Document, is_list, is_mapping
-from pegboard.config.schema.sandboxes import KEYS, UnkeptError, confine_of
+from pegboard.config.schema.sandboxes import KEYS, UnsupportedRuleError, confine_of
 from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
 from pegboard.config.schema.values import seconds
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -79,7 +79,7 @@ def client_file(
     ``folder`` is where its client starts its servers, if known.
     """
     document = replace(document, heads={"servers": root})
-    problems = [_meaningless(key, document) for key in value if key not in _KNOWN_TOP and key != root[0]]
+    problems = [_meaningless_key_problem(key, document) for key in value if key not in _KNOWN_TOP and key != root[0]]
     entries: Any = value
     beside: Any = None
     for part in root:
@@ -96,9 +96,9 @@ def client_file(
             servers[name] = entry
             continue
         servers[name], others = with_auth(_server(entry))
-        problems += [_of_no_login(name, key, why, document) for key, why in others.items()]
-        problems += _of_limits(name, servers[name], document)
-        if (why := _confined(servers[name], beside, folder)) is not None:
+        problems += [_meaningless_login_warning(name, key, why, document) for key, why in others.items()]
+        problems += _limit_warnings(name, servers[name], document)
+        if (why := _apply_sandbox(servers[name], beside, folder)) is not None:
             sandboxed[name] = why
         problems += _unknown(servers[name], name, document)
         filters[name] = _filter(entry)
@@ -122,7 +122,7 @@ def _stays_in_view(entry: Mapping[str, Any]) -> bool:
     return any(entry.get(key) == mark for key, mark in _IN_VIEW.items())
 
 
-def _meaningless(key: str, document: Document) -> Problem:
+def _meaningless_key_problem(key: str, document: Document) -> Problem:
     return Problem(
         severity="warning",
         code="unknown_key",
@@ -132,7 +132,7 @@ def _meaningless(key: str, document: Document) -> Problem:
     )
 
 
-def _of_no_login(name: str, key: str, why: str, document: Document) -> Problem:
+def _meaningless_login_warning(name: str, key: str, why: str, document: Document) -> Problem:
     """Return the warning that a key of a server's login has no meaning here."""
     section, _, inner = key.partition(".")
     message = f"the key '{one_line(key, limit=60)}' is ignored: {why}."
@@ -158,7 +158,7 @@ def _server(entry: Mapping[str, Any]) -> dict[str, Any]:
     return server
 
 
-def _of_limits(name: str, server: dict[str, Any], document: Document) -> list[Problem]:
+def _limit_warnings(name: str, server: dict[str, Any], document: Document) -> list[Problem]:
     """Return a warning for each limit whose unit is a guess, or that is no time and is taken out.
 
     Where the unit of a client is known, its limits are texts with a unit already.
@@ -184,11 +184,11 @@ def _of_limits(name: str, server: dict[str, Any], document: Document) -> list[Pr
     return problems
 
 
-def _confined(server: dict[str, Any], beside: Any, folder: Path | None) -> str | None:
+def _apply_sandbox(server: dict[str, Any], beside: Any, folder: Path | None) -> str | None:
     """Confine a server as its sandbox does; return why that cannot be, nothing where it is, None without a sandbox."""
     try:
         said, why = confine_of(server, beside, folder), ""
-    except UnkeptError as error:
+    except UnsupportedRuleError as error:
         said, why = None, f"VS Code runs it in a sandbox {error}"
     for key in KEYS:
         server.pop(key, None)
@@ -260,26 +260,26 @@ def with_auth(server: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     if is_mapping(oauth) or isinstance(oauth, bool):
         del found["oauth"]
         off = oauth is False or (is_mapping(oauth) and oauth.get(_SWITCHED) is False)
-        said = dict(_OFF) if off else _renamed(oauth if is_mapping(oauth) else {}, _OF_OAUTH)
-        others = {} if off or not is_mapping(oauth) else _others("oauth", oauth, {*_OF_OAUTH, _SWITCHED})
+        said = dict(_OFF) if off else _rename_keys(oauth if is_mapping(oauth) else {}, _OF_OAUTH)
+        others = {} if off or not is_mapping(oauth) else _unknown_keys("oauth", oauth, {*_OF_OAUTH, _SWITCHED})
     if auth == "oauth":
         del found["auth"]
     elif is_mapping(auth) and any(key in _OF_AUTH for key in auth if key.isupper()):
         del found["auth"]
-        said, others = {**said, **_renamed(auth, _OF_AUTH)}, {**others, **_others("auth", auth, {*_OF_AUTH})}
+        said, others = {**said, **_rename_keys(auth, _OF_AUTH)}, {**others, **_unknown_keys("auth", auth, {*_OF_AUTH})}
     if said and "auth" not in found and found.get("url") is not None:
         found["auth"] = said
     return found, others
 
 
-def _renamed(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_keys(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     values = {names[key]: value for key, value in section.items() if key in names and value not in (None, "")}
     if isinstance(scopes := values.get("scopes"), str):
         values["scopes"] = scopes.split()
     return {key: value for key, value in values.items() if not (is_list(value) and not value)}
 
 
-def _others(section: str, value: Mapping[str, Any], known: set[str]) -> dict[str, str]:
+def _unknown_keys(section: str, value: Mapping[str, Any], known: set[str]) -> dict[str, str]:
     """Return why each key that is not known has no meaning here."""
     own = "a login of Pegboard comes back to an address of its own"
     return {

@@ -21,7 +21,7 @@ _PATTERN: Final = re.compile(r"[*?\[]|\$\{")
 _UNKNOWN: Final = "whose rules Pegboard does not know"
 
 
-class UnkeptError(Exception):
+class UnsupportedRuleError(Exception):
     """A rule of a sandbox that no confinement keeps; its text follows ``VS Code runs it in a sandbox``."""
 
 
@@ -45,18 +45,22 @@ def confine_of(server: Mapping[str, Any], beside: Any, folder: Path | None) -> d
     if enabled in (None, False, 0, "") or server.get("url") is not None or "confine" in server:
         return None
     if enabled is not True or ("sandbox" in server and beside is not None):
-        raise UnkeptError(_UNKNOWN)
+        raise UnsupportedRuleError(_UNKNOWN)
     rules = _rules(server.get("sandbox", beside))
     if allowed := rules["allowedDomains"]:
         listed = one_line(", ".join(allowed), limit=100)
-        raise UnkeptError(f"that lets it reach {listed} alone, and `confine` knows ports, not names")
+        raise UnsupportedRuleError(f"that lets it reach {listed} alone, and `confine` knows ports, not names")
     if is_fetched(server):
-        raise UnkeptError("that lets it fetch packages and reach nothing else, and `confine` knows ports, not names")
+        raise UnsupportedRuleError(
+            "that lets it fetch packages and reach nothing else, and `confine` knows ports, not names"
+        )
     cwd = server.get("cwd")
     start = _path(cwd, folder, folder) if isinstance(cwd, str) else folder
     paths = {key: [_path(text, start, folder) for text in rules[key]] for key in _RULES["filesystem"]}
-    write = _written([*paths["allowWrite"], *([start] if isinstance(cwd, str) and start else [])], paths["denyWrite"])
-    read = _read(start, write, paths["denyRead"], folder)
+    write = _writable_paths(
+        [*paths["allowWrite"], *([start] if isinstance(cwd, str) and start else [])], paths["denyWrite"]
+    )
+    read = _readable_paths(start, write, paths["denyRead"], folder)
     return {"write": write, **({"read": read} if read else {}), "network": "none"}
 
 
@@ -67,16 +71,18 @@ def _rules(sandbox: Any) -> dict[str, list[str]]:
         known = _RULES.get(name)
         for key, value in _items(section):
             if known is None or key not in known or not is_list(value):
-                raise UnkeptError(f"with '{one_line(f'{name}.{key}', limit=60)}', which Pegboard does not know")
+                raise UnsupportedRuleError(
+                    f"with '{one_line(f'{name}.{key}', limit=60)}', which Pegboard does not know"
+                )
             if not all(isinstance(each, str) for each in value):
-                raise UnkeptError(_UNKNOWN)
+                raise UnsupportedRuleError(_UNKNOWN)
             found[key] = value
     return found
 
 
 def _items(value: Any) -> Iterable[tuple[str, Any]]:
     if value is not None and not is_mapping(value):
-        raise UnkeptError(_UNKNOWN)
+        raise UnsupportedRuleError(_UNKNOWN)
     return value.items() if value else ()
 
 
@@ -88,39 +94,41 @@ def _path(text: str, start: Path | None, folder: Path | None) -> Path:
         filled = filled.replace(f"${{{name}}}", str(value)) if value is not None else filled
     at = Path(filled) if start is None else start / filled
     if not filled or filled.startswith("~") or _PATTERN.search(filled) or not at.is_absolute():
-        raise UnkeptError(f"that names '{one_line(text, limit=100)}', and what that is only VS Code knows")
+        raise UnsupportedRuleError(f"that names '{one_line(text, limit=100)}', and what that is only VS Code knows")
     return Path(os.path.normpath(at))
 
 
-def _written(allowed: list[Path], denied: list[Path]) -> list[str]:
+def _writable_paths(allowed: list[Path], denied: list[Path]) -> list[str]:
     """Return what may be written of what is allowed."""
     if everything := [path for path in allowed if path == Path(path.anchor)]:
-        raise UnkeptError(f"that lets it write '{everything[0]}', which no confinement grants")
+        raise UnsupportedRuleError(f"that lets it write '{everything[0]}', which no confinement grants")
     for path in denied:
-        if any(_within(path, each) and not _within(each, path) for each in allowed):
-            raise UnkeptError(f"that keeps it from writing '{path}', and `confine` grants folders with all that is in")
-    kept = (each for each in allowed if not any(_within(each, path) for path in denied))
+        if any(_is_inside(path, each) and not _is_inside(each, path) for each in allowed):
+            raise UnsupportedRuleError(
+                f"that keeps it from writing '{path}', and `confine` grants folders with all that is in"
+            )
+    kept = (each for each in allowed if not any(_is_inside(each, path) for path in denied))
     return list(dict.fromkeys(map(str, kept)))
 
 
-def _read(start: Path | None, write: list[str], denied: list[Path], folder: Path | None) -> list[str]:
+def _readable_paths(start: Path | None, write: list[str], denied: list[Path], folder: Path | None) -> list[str]:
     """Return what may be read besides: the folder in which it runs, where nothing of it is denied.
 
     What is confined reads of the user's files no more than that, and of the system all of it.
     """
     for path in denied:
         ours = [each for each in (Path.home(), folder) if each is not None]
-        if any(_touch(path, Path(each)) for each in write) or not any(_within(path, each) for each in ours):
-            raise UnkeptError(f"that keeps it from reading '{path}', which `confine` would let it read")
-    if start is None or str(start) in write or any(_touch(path, start) for path in denied):
+        if any(_overlap(path, Path(each)) for each in write) or not any(_is_inside(path, each) for each in ours):
+            raise UnsupportedRuleError(f"that keeps it from reading '{path}', which `confine` would let it read")
+    if start is None or str(start) in write or any(_overlap(path, start) for path in denied):
         return []
     return [str(start)]
 
 
-def _within(path: Path, other: Path) -> bool:
+def _is_inside(path: Path, other: Path) -> bool:
     """Return whether a path is another or lies in it, links followed."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(other))
 
 
-def _touch(path: Path, other: Path) -> bool:
-    return _within(path, other) or _within(other, path)
+def _overlap(path: Path, other: Path) -> bool:
+    return _is_inside(path, other) or _is_inside(other, path)

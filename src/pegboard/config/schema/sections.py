@@ -115,7 +115,7 @@ class Needs(Section):
     when: FunctionName | None = _optional("A predicate that is asked whether it can run now: module:function.")
 
 
-def _of_plugin(value: object) -> object:
+def _instance_of_plugin(value: object) -> object:
     if value == "store":
         raise bad(
             "`instance: store` is one over all replicas, which only a server with a `command` can be.",
@@ -124,7 +124,7 @@ def _of_plugin(value: object) -> object:
     return value
 
 
-InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeValidator(_of_plugin)]
+InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeValidator(_instance_of_plugin)]
 InstanceOfServer = Literal["session", "client", "principal", "all", "store"]
 INSTANCE = "Who shares what it constructs, or its connections: one for each session, client or principal, or for all."
 INSTANCE_OF_SERVER = (

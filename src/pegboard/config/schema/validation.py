@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from pegboard.config.documents.document import Document, PathKey, is_list, is_mapping
 from pegboard.config.problem_codes import ProblemCode, error
 from pegboard.config.schema.sections import known_keys
-from pegboard.config.schema.values import found
+from pegboard.config.schema.values import kind_found
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.problems import Place, Problem
 
@@ -46,7 +46,7 @@ class ValidatedDocument(Generic[S]):
 
     def place(self, *path: PathKey, key: bool = False) -> Place:
         """Return where something of the section, or its key, stands in the file."""
-        return self.document.place(_written(path, self.indexes), key=key)
+        return self.document.place(_path_in_file(path, self.indexes), key=key)
 
     def wrote(self, section: str, name: str) -> AbstractSet[str]:
         """Return the keys that were written for a name, the wrong ones included."""
@@ -54,7 +54,7 @@ class ValidatedDocument(Generic[S]):
         keys = part.get(name) if is_mapping(part) else None
         return keys.keys() if is_mapping(keys) else frozenset[str]()
 
-    def declared(self, section: str) -> frozenset[str]:
+    def declared_names(self, section: str) -> frozenset[str]:
         """Return the names that a section defines, those with a wrong definition included."""
         names = self.raw.get(section)
         return frozenset(names) if is_mapping(names) else frozenset()
@@ -80,8 +80,8 @@ def validate(
             wrong: list[tuple[PathKey, ...]] = []
             for detail in error.errors(include_url=False):
                 path = _path(detail, value)
-                written = _written(path, indexes)
-                if not _follows(detail["type"], written, missed):
+                written = _path_in_file(path, indexes)
+                if not _follows_from_missed(detail["type"], written, missed):
                     problems.append(_problem(detail, path, written, model, document))
                 missed.add(written)
                 wrong.append(path[:-1] if detail["type"] == "missing" else path)
@@ -98,7 +98,7 @@ def _outline(part: Any) -> Any:
     return {name: dict(one) if is_mapping(one) else one for name, one in part.items()} if is_mapping(part) else part
 
 
-def _follows(code: str, written: tuple[PathKey, ...], missed: AbstractSet[tuple[PathKey, ...]]) -> bool:
+def _follows_from_missed(code: str, written: tuple[PathKey, ...], missed: AbstractSet[tuple[PathKey, ...]]) -> bool:
     """Return whether a problem only stands because something that was wrong has been dropped."""
     if code == "missing":
         return written in missed
@@ -116,7 +116,7 @@ def _path(detail: ErrorDetails, value: Any) -> tuple[PathKey, ...]:
     return path
 
 
-def _written(path: Sequence[PathKey], indexes: Mapping[tuple[PathKey, ...], list[int]]) -> tuple[PathKey, ...]:
+def _path_in_file(path: Sequence[PathKey], indexes: Mapping[tuple[PathKey, ...], list[int]]) -> tuple[PathKey, ...]:
     """Return the path in the file of something in what is left of it."""
     if not indexes:
         return tuple(path)
@@ -132,7 +132,7 @@ def _written(path: Sequence[PathKey], indexes: Mapping[tuple[PathKey, ...], list
 
 def _drop(value: Any, paths: list[tuple[PathKey, ...]], indexes: dict[tuple[PathKey, ...], list[int]]) -> None:
     """Take what stands at these paths out, deepest and last first."""
-    for path in sorted(set(paths), key=_descending, reverse=True):
+    for path in sorted(set(paths), key=_sort_key, reverse=True):
         owner: Any = value
         depth = 0
         while depth < len(path) - 1:
@@ -142,13 +142,13 @@ def _drop(value: Any, paths: list[tuple[PathKey, ...]], indexes: dict[tuple[Path
             owner, depth = inner, depth + 1
         last = path[depth] if path else None
         if is_list(owner) and isinstance(last, int) and last < len(owner):
-            remaining = indexes.setdefault(_written(path[:depth], indexes), list(range(len(owner))))
+            remaining = indexes.setdefault(_path_in_file(path[:depth], indexes), list(range(len(owner))))
             del owner[last], remaining[last]
         elif is_mapping(owner) and last is not None:
             owner.pop(str(last), None)
 
 
-def _descending(path: tuple[PathKey, ...]) -> list[tuple[int, str]]:
+def _sort_key(path: tuple[PathKey, ...]) -> list[tuple[int, str]]:
     return [(part, "") if isinstance(part, int) else (-1, part) for part in path]
 
 
@@ -186,9 +186,9 @@ def _words(detail: ErrorDetails, path: tuple[PathKey, ...], model: type[BaseMode
         case "extra_forbidden":
             return "unknown_key", f"the key '{path[-1]}' is not known here.", _keys_hint(path, value, model)
         case "list_type":
-            return "wrong_type", f"expected {_listed(path)}, found {found(value)}.", _list_hint(value)
+            return "wrong_type", f"expected {_name_of_list(path)}, found {kind_found(value)}.", _list_hint(value)
         case "dict_type" | "model_type" | "model_attributes_type":
-            return "wrong_type", f"expected a mapping, found {found(value)}.", "Write it as `key: value`."
+            return "wrong_type", f"expected a mapping, found {kind_found(value)}.", "Write it as `key: value`."
         case "literal_error":
             return _choice(value, str(context["expected"]))
         case "string_unicode":
@@ -203,10 +203,10 @@ def _choice(value: Any, expected: str) -> tuple[ProblemCode, str, str]:
     if isinstance(value, str):
         message = f"expected {one}{expected}, found '{one_line(value, limit=40)}'."
         return "bad_value", message, did_you_mean(value, known)
-    return "wrong_type", f"expected {one}{expected}, found {found(value)}.", ""
+    return "wrong_type", f"expected {one}{expected}, found {kind_found(value)}.", ""
 
 
-def _listed(path: tuple[PathKey, ...]) -> str:
+def _name_of_list(path: tuple[PathKey, ...]) -> str:
     return "a list" if path[-1:] in (("args",), ("focus",), ("allow",), ("deny",)) else "a list of names"
 
 
@@ -232,7 +232,7 @@ def section_at(model: type[BaseModel], path: Sequence[PathKey]) -> type[BaseMode
     """Return the section that stands at a path."""
     kind: Any = model
     for part in path:
-        kind = _bare(kind)
+        kind = _bare_type(kind)
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             by_key = {f.alias or name: f.annotation for name, f in kind.model_fields.items()}
             kind = by_key.get(str(part))
@@ -240,11 +240,11 @@ def section_at(model: type[BaseModel], path: Sequence[PathKey]) -> type[BaseMode
             kind = get_args(kind)[-1]
         else:
             return None
-    kind = _bare(kind)
+    kind = _bare_type(kind)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
-def _bare(kind: Any) -> Any:
+def _bare_type(kind: Any) -> Any:
     """Return a type without annotations and without None."""
     while get_origin(kind) in (Annotated, Union, types.UnionType):
         kind = next(arg for arg in get_args(kind) if arg is not type(None))

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
-from pegboard.config.documents.expansion import as_written
+from pegboard.config.documents.expansion import references_as_written
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.recording import MOST_DAYS, MOST_RESULT
 from pegboard.core.principals.bearer_tokens import OPERATOR, RIGHTS, Right
@@ -37,7 +37,7 @@ _LARGEST: Final = 1024**4
 _LONGEST: Final = 366 * 86400
 
 
-def found(value: Any) -> str:
+def kind_found(value: Any) -> str:
     """Return what kind of value was found; text is not repeated, it may be a secret.
 
     >>> found("x"), found(5), found(True), found([1]), found(None)
@@ -62,7 +62,7 @@ def found(value: Any) -> str:
 
 def wrong(expected: str, value: Any, hint: str = "") -> PydanticCustomError:
     """Return the error that something else was expected."""
-    message = f"expected {expected}, found {found(value)}."
+    message = f"expected {expected}, found {kind_found(value)}."
     return PydanticCustomError("wrong_type", "{message}", {"message": message, "hint": hint})
 
 
@@ -111,7 +111,7 @@ def _flag(value: Any) -> bool:
     raise wrong("true or false", value, "Write it without quotes." if isinstance(value, str) else "")
 
 
-def _disabled(value: Any) -> bool | str:
+def _validate_disabled(value: Any) -> bool | str:
     if isinstance(value, str) and not isinstance(value, YamlWord | Expanded) and " " in value.strip():
         return _text(value).strip()
     try:
@@ -177,7 +177,7 @@ def _days(value: Any) -> int:
     return days
 
 
-def _free(value: Any) -> dict[str, Any]:
+def _any_mapping(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not is_mapping(value):
@@ -211,7 +211,7 @@ def _entry(value: Any) -> EntryWithOverrides:
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
     entry = EntryWithOverrides((_name(name), _settings(settings or {})))
-    if (written := as_written(settings)) is not None:
+    if (written := references_as_written(settings)) is not None:
         entry.written = json.dumps(written, sort_keys=True, default=str)
     return entry
 
@@ -248,7 +248,7 @@ def _approve(value: Any) -> Any:
     if not value:
         raise bad("names no argument.", hint)
     if isinstance(value.get("by"), str):
-        return _answered_by(value)
+        return _normalize_answerer(value)
     for argument, patterns in value.items():
         if not is_list(patterns):
             raise wrong(f"a list of patterns for '{argument}'", patterns, "Write [pattern].")
@@ -257,7 +257,7 @@ def _approve(value: Any) -> Any:
     return {str(name): tuple(_text(pattern) for pattern in patterns) for name, patterns in value.items()}
 
 
-def _answered_by(value: Any) -> Any:
+def _normalize_answerer(value: Any) -> Any:
     """Return a rule that says who may answer a call (A5); an argument `by` has a list of patterns."""
     hint = "Write {when: always, by: operator}."
     if set(value) != {"when", "by"}:
@@ -289,7 +289,7 @@ def _bounds(value: Any) -> Any:
     return ({} if switched else {"tools": 0, "tokens": 0}) if isinstance(switched, bool) else value
 
 
-def _switched(value: Any) -> Any:
+def _expand_switch(value: Any) -> Any:
     """Return what a switch stands for where a mapping may stand: all as it is by default, or nothing."""
     switched = value.truth if isinstance(value, YamlWord) else value
     if isinstance(switched, bool):
@@ -398,7 +398,7 @@ _SIZE_SCHEMA: Final = {
 
 TextValue = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
-Disabled = Annotated[bool | str, BeforeValidator(_disabled)]
+Disabled = Annotated[bool | str, BeforeValidator(_validate_disabled)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema(_DURATION_SCHEMA)]
@@ -412,8 +412,8 @@ Days = Annotated[
     int, BeforeValidator(_days), Strict(), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DAYS})
 ]
 Address = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string", "format": "uri"})]
-Free = Annotated[dict[str, Any], BeforeValidator(_free)]
-Model = Annotated[dict[str, Any], BeforeValidator(_free), WithJsonSchema(_MODEL_SCHEMA)]
+Free = Annotated[dict[str, Any], BeforeValidator(_any_mapping)]
+Model = Annotated[dict[str, Any], BeforeValidator(_any_mapping), WithJsonSchema(_MODEL_SCHEMA)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
@@ -456,7 +456,7 @@ def _named_store(value: Any) -> Any:
     return value if is_mapping(value) else {"url": _text(value)}
 
 
-SwitchedOn = BeforeValidator(_switched)
+SwitchedOn = BeforeValidator(_expand_switch)
 NamedStore = BeforeValidator(_named_store)
 Network = Annotated[
     Any,

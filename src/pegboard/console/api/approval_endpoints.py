@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.sent_fields import meant_fields
@@ -17,7 +17,7 @@ from pegboard.operators.masked import Name
 from pegboard.operators.pins import PinPage, PinView
 
 
-@received
+@request_class
 class ApprovalQuery:
     """Which approvals are listed."""
 
@@ -29,7 +29,7 @@ class ApprovalQuery:
     """How many are listed at most."""
 
 
-@received
+@request_class
 class Allowed:
     """How a call is allowed."""
 
@@ -41,7 +41,7 @@ class Allowed:
     """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
 
 
-@received
+@request_class
 class Refused:
     """How a call is refused."""
 
@@ -53,17 +53,17 @@ class Refused:
 
 async def approvals(context: Context, visit: OperatorRequest, *, query: ApprovalQuery) -> OpenApprovals:
     """Return the calls that wait for a person, and those that were allowed and still count, the newest first."""
-    sees = _sees(context, visit, query)
+    sees = _sees_approvals(context, visit, query)
     return await context.subjects.approvals.open(sees, offset=query.offset, limit=query.limit)
 
 
 async def ended_approvals(context: Context, visit: OperatorRequest, *, query: ApprovalQuery) -> EndedApprovals:
     """Return the approvals that were refused or used, or have expired, the newest first."""
-    sees = _sees(context, visit, query)
+    sees = _sees_approvals(context, visit, query)
     return await context.subjects.approvals.ended(sees, offset=query.offset, limit=query.limit)
 
 
-def _sees(context: Context, visit: OperatorRequest, query: ApprovalQuery) -> Callable[[str], bool]:
+def _sees_approvals(context: Context, visit: OperatorRequest, query: ApprovalQuery) -> Callable[[str], bool]:
     """Return what says whether the approvals of an agent are listed."""
     agent = context.agent_of_list(visit, query.agent)
     return visit.operator.sees if agent is None else agent.__eq__
@@ -95,7 +95,7 @@ _ONE: Final = ("unknown_approval",)
 _DECIDED: Final = (*_ONE, "approval_ended", "approval_changed")
 
 
-@received
+@request_class
 class PinQuery:
     """Which tools are listed."""
 
@@ -107,7 +107,7 @@ class PinQuery:
     """How many are listed at most."""
 
 
-@received
+@request_class
 class Seen:
     """What whoever accepts was shown."""
 
@@ -115,7 +115,7 @@ class Seen:
     """The ``seen`` of the server: where it is another one by now, nothing is changed."""
 
 
-@received
+@request_class
 class SeenTool:
     """What whoever accepts a tool was shown."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, Field
 from starlette.responses import Response
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.exports import ExportForm
 from pegboard.console.operator_request import OperatorRequest
@@ -27,7 +27,7 @@ CSV: Final = "text/csv"
 Cursor = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-@received
+@request_class
 class RecordFilter:
     """Which records of the trail are wanted."""
 
@@ -51,7 +51,7 @@ class RecordFilter:
     """The moment before which they were, in ISO form with its zone."""
 
 
-@received
+@request_class
 class RecordQuery(RecordFilter):
     """Which records of the trail are wanted, and of these which page."""
 
@@ -63,7 +63,7 @@ class RecordQuery(RecordFilter):
     """How many there are at most."""
 
 
-@received
+@request_class
 class RecordExport(RecordFilter):
     """Which records of the trail are wanted as a file."""
 
@@ -71,7 +71,7 @@ class RecordExport(RecordFilter):
     """A line of JSON for each, or a table."""
 
 
-@received
+@request_class
 class BillPeriod:
     """What a bill is wanted of."""
 
@@ -94,17 +94,17 @@ class BillPeriod:
 async def audit(context: Context, visit: OperatorRequest, *, query: RecordQuery) -> AuditPage:
     """Return a page of the audit trail, newest first."""
     cursors = {"before": query.before, "after": query.after, "limit": query.limit}
-    return await read_trail(context.services, _wanted(context, visit, query, **cursors))
+    return await read_trail(context.services, _audit_query(context, visit, query, **cursors))
 
 
 async def export_audit(context: Context, visit: OperatorRequest, *, query: RecordExport) -> Response:
     """Return the records of the audit trail as a file, newest first."""
-    wanted = _wanted(context, visit, query)
+    wanted = _audit_query(context, visit, query)
     media, name = (CSV, "audit.csv") if query.format == "csv" else (JSON_LINES, "audit.jsonl")
     return await context.exports.response(visit, wanted, query.format, media=media, name=name)
 
 
-def _wanted(context: Context, visit: OperatorRequest, query: RecordFilter, **cursors: Any) -> AuditQuery:
+def _audit_query(context: Context, visit: OperatorRequest, query: RecordFilter, **cursors: Any) -> AuditQuery:
     return AuditQuery(
         agent=context.agent_of_list(visit, query.agent),
         agents=visit.operator.agents,
@@ -138,7 +138,7 @@ async def bill(context: Context, visit: OperatorRequest, *, query: BillPeriod) -
 _CODES: Final = ("unknown_agent",)
 
 
-@received
+@request_class
 class UsageOf:
     """What is wanted of what went on."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.calls_page import number_of
@@ -21,7 +21,7 @@ from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, make
 from pegboard.ports import SessionKey
 
 
-@received
+@request_class
 class TimelineQuery:
     """Of which session what happened is wanted, and which part of it."""
 
@@ -60,7 +60,7 @@ async def timeline(context: Context, visit: OperatorRequest, *, query: TimelineQ
 _CODES: Final = ("unknown_call",)
 
 
-@received
+@request_class
 class ToolToTry:
     """Which tool would be called."""
 
@@ -70,7 +70,7 @@ class ToolToTry:
     """The wire name of the tool."""
 
 
-@received
+@request_class
 class TriedCall:
     """What is called."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.adding_servers import ChosenServer, ClientServers, GrantWay, ServerDraft, ServerTrial
@@ -15,7 +15,7 @@ from pegboard.operators.editing import EditableParts, ProposedEdit, SavedEdit, W
 from pegboard.operators.masked import Name
 
 
-@received
+@request_class
 class ProposedChange:
     """One change of the configuration."""
 
@@ -27,7 +27,7 @@ class ProposedChange:
     """Whether nothing is to stand there."""
 
 
-@received
+@request_class
 class ProposedChanges:
     """What is to be different."""
 
@@ -37,7 +37,7 @@ class ProposedChanges:
     """What they do, in words."""
 
 
-@received
+@request_class
 class ProposedText:
     """Another text of the whole file."""
 
@@ -93,7 +93,7 @@ _EDIT: Final = (*_FILE, "every_agent_required", "not_rewritable", "unknown_mark"
 _ONE: Final = (*_EDIT, "unknown_edit")
 
 
-@received
+@request_class
 class PastedServers:
     """Servers as a client has them."""
 
@@ -101,7 +101,7 @@ class PastedServers:
     """Any client's file, a part of one, or one server, in JSON, TOML or YAML."""
 
 
-@received
+@request_class
 class ClientFile:
     """The file of a client of this machine."""
 
@@ -109,7 +109,7 @@ class ClientFile:
     """Its name, as it is listed."""
 
 
-@received
+@request_class
 class TriedServer:
     """A server of a draft that is to be tried."""
 
@@ -119,7 +119,7 @@ class TriedServer:
     """Whether it is confined; null is what the draft has."""
 
 
-@received
+@request_class
 class AddedServer:
     """A server of a draft that is to be added."""
 
@@ -137,7 +137,7 @@ class AddedServer:
     """Whether it is confined; null is what the draft has."""
 
 
-@received
+@request_class
 class AddedServers:
     """Which servers are added, and who gets them."""
 
@@ -158,13 +158,13 @@ async def clients(context: Context, visit: OperatorRequest) -> tuple[ClientServe
 async def paste(context: Context, visit: OperatorRequest, *, body: PastedServers) -> ServerDraft:
     """Return servers as a draft; secrets in them become variables, and are never returned."""
     context.require_every_agent(visit)
-    return await context.adding.pasted(context.editor(visit), body.text)
+    return await context.adding.draft_from_paste(context.editor(visit), body.text)
 
 
 async def import_servers(context: Context, visit: OperatorRequest, *, body: ClientFile) -> ServerDraft:
     """Return the servers of a client of this machine as a draft."""
     context.require_every_agent(visit)
-    return await context.adding.imported(context.editor(visit), body.file)
+    return await context.adding.import_from_client(context.editor(visit), body.file)
 
 
 async def draft(context: Context, visit: OperatorRequest, *, id: str) -> ServerDraft:  # noqa: A002 - the segment's name

@@ -24,7 +24,7 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def received(kind: type[T]) -> type[T]:
+def request_class(kind: type[T]) -> type[T]:
     """Return a class as a frozen dataclass that is read from a request: names that it does not have are refused."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(kind)
     made.__pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)  # type: ignore[attr-defined]
@@ -94,12 +94,12 @@ def query_of(request: Request, kind: Any) -> Any:
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in given:
-            raise _unfit("query", [f"`{_short(name)}` is given twice"])
+            raise _unfit_error("query", [f"`{_short_name(name)}` is given twice"])
         given[name] = value
     try:
         return adapter(kind).validate_python(given)
     except ValidationError as error:
-        raise _misfit("query", kind, error) from None
+        raise _misfit_error("query", kind, error) from None
 
 
 async def body_of(request: Request, kind: Any) -> Any:
@@ -121,27 +121,27 @@ async def body_of(request: Request, kind: Any) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise _broken(str(first.get("ctx", {}).get("error", ""))) from None
-        raise _misfit("body", kind, error) from None
+            raise _invalid_body_error(str(first.get("ctx", {}).get("error", ""))) from None
+        raise _misfit_error("body", kind, error) from None
 
 
 def _require_plain(body: bytes) -> None:
     """Refuse what readers of JSON read differently: a name given twice, and numbers that JSON does not have."""
     try:
-        json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        json.loads(body.decode(), object_pairs_hook=_refuse_duplicates, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
-        raise _broken("it is nested too deeply") from None
+        raise _invalid_body_error("it is nested too deeply") from None
     except UnicodeDecodeError:
-        raise _broken("it is not UTF-8") from None
+        raise _invalid_body_error("it is not UTF-8") from None
     except ValueError as error:
-        raise _broken(str(error)) from None
+        raise _invalid_body_error(str(error)) from None
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"`{_short(name)}` is given twice")
+            raise ValueError(f"`{_short_name(name)}` is given twice")
         found[name] = value
     return found
 
@@ -157,11 +157,11 @@ def _finite(text: str) -> float:
     return number
 
 
-def _broken(why: str) -> UsageError:
+def _invalid_body_error(why: str) -> UsageError:
     return UsageError(f"The body is not valid JSON: {why}.", code="bad_json", hint=_SEE)
 
 
-def _misfit(part: str, kind: Any, error: ValidationError) -> UsageError:
+def _misfit_error(part: str, kind: Any, error: ValidationError) -> UsageError:
     """Return what does not fit, each name once."""
     names = [field.name for field in fields(kind)]
     wrong: dict[str, list[str]] = {}
@@ -171,10 +171,12 @@ def _misfit(part: str, kind: Any, error: ValidationError) -> UsageError:
         wrong.setdefault(name, []).append(_reason(one))
         if one["type"] == _UNKNOWN:
             hint = hint or did_you_mean(name, names)
-    return _unfit(part, [f"`{_short(name)}` {' or '.join(dict.fromkeys(why))}" for name, why in wrong.items()], hint)
+    return _unfit_error(
+        part, [f"`{_short_name(name)}` {' or '.join(dict.fromkeys(why))}" for name, why in wrong.items()], hint
+    )
 
 
-def _unfit(part: str, wrong: Sequence[str], hint: str = "") -> UsageError:
+def _unfit_error(part: str, wrong: Sequence[str], hint: str = "") -> UsageError:
     more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     problems = "; ".join(wrong[:_SHOWN])
     return UsageError(f"The {part} does not fit: {problems}{more}.", code="bad_request", hint=hint or _SEE)
@@ -190,5 +192,5 @@ def _reason(error: ErrorDetails) -> str:
             return error["msg"].replace("Input should", "should", 1)
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return one_line(name, limit=100)

@@ -28,7 +28,7 @@ from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.all_pages import events
-from pegboard.operators.masked import resolved
+from pegboard.operators.masked import resolve_names
 
 EVENTS: Final = "text/event-stream"
 
@@ -79,7 +79,7 @@ def _address(known: Mapping[str, Endpoint]) -> tuple[tuple[str, ...], Handler]:
         method = visit.request.method
         if method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": ", ".join(methods)})
-        response = await answered(known["GET" if method == "HEAD" else method], context, visit)
+        response = await answer_request(known["GET" if method == "HEAD" else method], context, visit)
         if method == "HEAD" and isinstance(response, StreamingResponse):
             return Response(headers=dict(response.headers))
         return response
@@ -87,7 +87,7 @@ def _address(known: Mapping[str, Endpoint]) -> tuple[tuple[str, ...], Handler]:
     return methods, handler
 
 
-async def answered(endpoint: Endpoint, context: Context, visit: OperatorRequest) -> Response:
+async def answer_request(endpoint: Endpoint, context: Context, visit: OperatorRequest) -> Response:
     """Return the answer of an endpoint to a request.
 
     Raises:
@@ -98,9 +98,9 @@ async def answered(endpoint: Endpoint, context: Context, visit: OperatorRequest)
     meant = visit.names.meant
     given: dict[str, Any] = {name: meant(unquote(request.path_params[name])) for name in signature.segments}
     if signature.query is not None:
-        given["query"] = resolved(query_of(request, signature.query), visit.names)
+        given["query"] = resolve_names(query_of(request, signature.query), visit.names)
     if signature.body is not None:
-        given["body"] = resolved(await body_of(request, signature.body), visit.names)
+        given["body"] = resolve_names(await body_of(request, signature.body), visit.names)
     answer = await endpoint.function(context, visit, **given)
     if isinstance(answer, Response):
         return answer
@@ -109,7 +109,7 @@ async def answered(endpoint: Endpoint, context: Context, visit: OperatorRequest)
     return Response(json.dumps(plain, separators=(",", ":")), media_type=JSON)
 
 
-def undecoded(scope: Mapping[str, Any]) -> dict[str, Any]:
+def with_undecoded_path(scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request whose path is as it was written: a segment may hold ``%2F``."""
     raw = scope.get("raw_path")
     return {**scope, "path": raw.decode("ascii", "replace").partition("?")[0]} if raw else dict(scope)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.agent_figures import AgentFigures, ComparedAgents, agent_figures, compare_agents
@@ -16,7 +16,7 @@ from pegboard.operators.tool_figures import FigureUnit, ToolFigures, tool_figure
 from pegboard.operators.tool_list import ToolPage, list_tools
 
 
-@received
+@request_class
 class ToolsQuery:
     """Which tools are listed."""
 
@@ -28,7 +28,7 @@ class ToolsQuery:
     """How many there are at most."""
 
 
-@received
+@request_class
 class FiguresQuery:
     """What the rows stand for, and of how many days."""
 
@@ -38,7 +38,7 @@ class FiguresQuery:
     """How many days back, today among them."""
 
 
-@received
+@request_class
 class TwoAgents:
     """Which agents are compared."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.sent_fields import number_of_version
@@ -13,7 +13,7 @@ from pegboard.operators.editing import ProposedEdit
 from pegboard.operators.history import ChangesSince, ComparedVersion, ConfigurationVersion, changes_since
 
 
-@received
+@request_class
 class ChangesQuery:
     """Since when."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.principals.bearer_tokens import Right
@@ -15,7 +15,7 @@ from pegboard.operators.masked import Name
 from pegboard.operators.people import GrantedToken, PersonOverview, grant_token, people, revoke_token
 
 
-@received
+@request_class
 class NewPerson:
     """Who gets a token."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.finding import FoundPages, find
 from pegboard.console.operator_request import OperatorRequest
@@ -16,7 +16,7 @@ from pegboard.operators.masked import Name
 from pegboard.operators.search import SearchAnswer
 
 
-@received
+@request_class
 class CatalogSearch:
     """What is searched for, and for whom."""
 
@@ -32,7 +32,7 @@ class CatalogSearch:
     """How many hits there are at most."""
 
 
-@received
+@request_class
 class Question:
     """Which tool is asked about, and for whom."""
 
@@ -75,7 +75,7 @@ async def explain(context: Context, visit: OperatorRequest, *, query: Question) 
 _CODES: Final = ("unknown_agent", "usage")
 
 
-@received
+@request_class
 class FindQuery:
     """What is looked for."""
 

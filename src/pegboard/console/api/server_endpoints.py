@@ -8,7 +8,7 @@ from typing import Final
 from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.logins_page import begun, ended
+from pegboard.console.pages.logins_page import forget_login, start_login
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.operators.logins import WantedLogin
 from pegboard.operators.masked import Name
@@ -83,18 +83,18 @@ class EndedLogin:
 
 async def logins(context: Context, visit: OperatorRequest) -> tuple[WantedLogin, ...]:
     """Return the servers that want a login, of those that the operator's agents may use."""
-    return tuple(await context.subjects.logins.wanted(visit.operator.name, agents=visit.operator.agents))
+    return tuple(await context.subjects.logins.logins_wanted(visit.operator.name, agents=visit.operator.agents))
 
 
 async def begin_login(context: Context, visit: OperatorRequest, *, server: str) -> BegunLogin:
     """Begin a login of the operator's own, or return the one that is pending."""
-    pending = await begun(context, visit, server)
+    pending = await start_login(context, visit, server)
     return BegunLogin(server=visit.names.shown(server), url=pending.url, expires_at=pending.expires_at)
 
 
 async def end_login(context: Context, visit: OperatorRequest, *, server: str) -> EndedLogin:
     """Forget the operator's own login, and tell whoever issued it."""
-    return EndedLogin(ended=await ended(context, visit, server))
+    return EndedLogin(ended=await forget_login(context, visit, server))
 
 
 _ONE_LOGIN: Final = ("unknown_name", "usage")

@@ -7,14 +7,14 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operated_sessions import operated_session, sent_to_model, session_overview
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
-from pegboard.operators.masked import Name, masked
+from pegboard.operators.masked import Name, mask_value
 from pegboard.operators.sent import SentToModel
 from pegboard.operators.sessions import SessionOverview, SessionPage, list_sessions, remove_session
 from pegboard.ports import SessionKey
@@ -59,7 +59,7 @@ class Deleted:
     deleted: bool
 
 
-@received
+@request_class
 class SessionQuery:
     """Which sessions are listed."""
 
@@ -75,7 +75,7 @@ class SessionQuery:
     """How many there are at most."""
 
 
-@received
+@request_class
 class NamedSession:
     """One session."""
 
@@ -92,7 +92,7 @@ class NamedSession:
         return SessionKey(principal=self.principal, agent=self.agent, session=self.session)
 
 
-@received
+@request_class
 class SentQuery(NamedSession):
     """What the model of one session is sent."""
 
@@ -100,7 +100,7 @@ class SentQuery(NamedSession):
     """The number of a list that it was sent before; without it what it is sent next."""
 
 
-@received
+@request_class
 class Loading:
     """What is loaded."""
 
@@ -110,7 +110,7 @@ class Loading:
     """Until when; without it as the agent's profile says."""
 
 
-@received
+@request_class
 class Unloading:
     """What is unloaded."""
 
@@ -118,7 +118,7 @@ class Unloading:
     """Toolkits, plugins or tools; each is answered for itself."""
 
 
-@received
+@request_class
 class LoadoutChoice:
     """What a session is narrowed to."""
 
@@ -153,19 +153,19 @@ async def sent(context: Context, visit: OperatorRequest, *, query: SentQuery) ->
 async def load(context: Context, visit: OperatorRequest, *, query: NamedSession, body: Loading) -> CommandAnswer:
     """Load toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(visit, await opened.load(*body.names, keep=body.keep))
+    return _command_answer(visit, await opened.load(*body.names, keep=body.keep))
 
 
 async def unload(context: Context, visit: OperatorRequest, *, query: NamedSession, body: Unloading) -> CommandAnswer:
     """Unload toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(visit, await opened.unload(*body.names))
+    return _command_answer(visit, await opened.unload(*body.names))
 
 
 async def end_turn(context: Context, visit: OperatorRequest, *, query: NamedSession) -> CommandAnswer:
     """End the turn of a session: what lapses with it is unloaded."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(visit, await opened.end_turn())
+    return _command_answer(visit, await opened.end_turn())
 
 
 async def use_loadout(
@@ -173,7 +173,7 @@ async def use_loadout(
 ) -> CommandAnswer:
     """Narrow a session to a loadout at once, or to nothing any more."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(visit, await opened.use_loadout(body.loadout))
+    return _command_answer(visit, await opened.use_loadout(body.loadout))
 
 
 async def delete_session(context: Context, visit: OperatorRequest, *, query: NamedSession) -> Deleted:
@@ -182,7 +182,7 @@ async def delete_session(context: Context, visit: OperatorRequest, *, query: Nam
     return Deleted(deleted=await remove_session(context.services, query.key, by=visit.operator.name))
 
 
-def _answer(visit: OperatorRequest, outcome: Outcome) -> CommandAnswer:
+def _command_answer(visit: OperatorRequest, outcome: Outcome) -> CommandAnswer:
     answer = CommandAnswer(
         status=outcome.status,
         items=tuple(ItemAnswer(name=item.name, status=item.status, message=item.text) for item in outcome.items),
@@ -191,7 +191,7 @@ def _answer(visit: OperatorRequest, outcome: Outcome) -> CommandAnswer:
         turn=outcome.turn,
         message=outcome.message,
     )
-    return masked(answer, visit.names)
+    return mask_value(answer, visit.names)
 
 
 _CODES: Final = ("unknown_agent", "unknown_session")

@@ -8,15 +8,15 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from pegboard.board.permissions import Permissions
-from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.api.endpoint import Endpoint, request_class
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.operators.masked import Name, masked
+from pegboard.operators.masked import Name, mask_value
 from pegboard.operators.matrix import Matrix
 from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage
 from pegboard.operators.together import (
-    ActionDone,
+    BulkActionDone,
     BulkSwitchKind,
     BulkSwitchPreview,
     preview_for_agents,
@@ -44,7 +44,7 @@ class SwitchSet:
     value: bool | None
 
 
-@received
+@request_class
 class PanelQuery:
     """Which switches are listed."""
 
@@ -56,7 +56,7 @@ class PanelQuery:
     """How many there are at most."""
 
 
-@received
+@request_class
 class MembersQuery:
     """Which members of a row are listed."""
 
@@ -72,7 +72,7 @@ class MembersQuery:
     """How many there are at most."""
 
 
-@received
+@request_class
 class SupposedSwitch:
     """What a switch would be."""
 
@@ -82,7 +82,7 @@ class SupposedSwitch:
     """On, off, or the stored switch taken back."""
 
 
-@received
+@request_class
 class NewSwitch:
     """What a switch is to be."""
 
@@ -99,7 +99,7 @@ async def agents(context: Context, visit: OperatorRequest) -> tuple[AgentName, .
     """Return the agents."""
     seen = context.agents(visit)
     found = (AgentName(name=agent.name, display_name=agent.display_name, role=agent.role) for agent in seen)
-    return masked(tuple(found), visit.names)
+    return mask_value(tuple(found), visit.names)
 
 
 async def switches(context: Context, visit: OperatorRequest, *, agent: str, query: PanelQuery) -> PanelPage:
@@ -130,13 +130,13 @@ async def set_switch(context: Context, visit: OperatorRequest, *, agent: str, bo
     expected = UNCHECKED if body.expected == "any" else body.expected
     by, may_grant = visit.operator.name, visit.operator.grants
     await Permissions(context.services).set(name, body.name, body.value, by=by, expected=expected, may_grant=may_grant)
-    return masked(SwitchSet(agent=name, name=body.name, value=body.value), visit.names)
+    return mask_value(SwitchSet(agent=name, name=body.name, value=body.value), visit.names)
 
 
 _CODES: Final = ("unknown_agent", "unknown_name", "usage")
 
 
-@received
+@request_class
 class SupposedTogether:
     """What would be set for several agents."""
 
@@ -150,7 +150,7 @@ class SupposedTogether:
     """For this agent alone; nothing is every agent that the token opens."""
 
 
-@received
+@request_class
 class NewTogether:
     """What is to be set for several agents, all or none."""
 
@@ -166,7 +166,7 @@ class NewTogether:
     """The `seen` of the preview: where something has changed since, nothing is set. Null is any."""
 
 
-@received
+@request_class
 class TakenBack:
     """Which action is taken back."""
 
@@ -186,14 +186,14 @@ async def preview_together(context: Context, visit: OperatorRequest, *, query: S
     return await preview_for_agents(context.services, context.subjects.previews, given)
 
 
-async def set_together(context: Context, visit: OperatorRequest, *, body: NewTogether) -> ActionDone:
+async def set_together(context: Context, visit: OperatorRequest, *, body: NewTogether) -> BulkActionDone:
     """Set a switch or pause for one agent or all that the token opens, all or none; it binds the next call."""
     given = context.together(visit, body.kind, body.name, body.value, body.agent)
     by, may_grant = visit.operator.name, visit.operator.grants
     return await set_for_agents(context.services, given, by=by, seen=body.seen, may_grant=may_grant)
 
 
-async def undo_together(context: Context, visit: OperatorRequest, *, body: TakenBack) -> ActionDone:
+async def undo_together(context: Context, visit: OperatorRequest, *, body: TakenBack) -> BulkActionDone:
     """Restore what stood before an action, if all of it still is as that set it."""
     who = visit.operator
     return await undo_for_agents(context.services, body.mark, by=who.name, agents=who.agents, may_grant=who.grants)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from pegboard.core.principals.bearer_tokens import RIGHTS, Right, Token, opens, owner_of, token_of
+from pegboard.core.principals.bearer_tokens import RIGHTS, Right, Token, may_use_agent, owner_of, token_of
 
 LOCAL: Final = "local"
 """The operator on loopback where no tokens are configured."""
@@ -35,7 +35,7 @@ class Operator:
 
     def sees(self, agent: str) -> bool:
         """Return whether an agent is there for this operator."""
-        return opens(self.token, agent)
+        return may_use_agent(self.token, agent)
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -68,7 +68,7 @@ class SignIn:
     notices: list[object] = field(default_factory=list[object])
 
 
-class Codes:
+class SignInCodes:
     """Codes of 128 random bits, each good once and for ten minutes; only their digests are kept."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -103,7 +103,7 @@ class OperatorAccess:
         self._tokens = tokens
         self._clock = clock
         self._sign_ins: dict[bytes, SignIn] = {}
-        self.codes = Codes(clock)
+        self.codes = SignInCodes(clock)
         self.secret = secrets.token_urlsafe(32)
 
     @property
@@ -125,19 +125,21 @@ class OperatorAccess:
 
     def with_code(self, code: str) -> str | None:
         """Return the cookie of a new sign-in with a one-time code, or None."""
-        return self._begin(Operator(name=LOCAL), None) if self.by_code and self.codes.redeem(code) else None
+        return self._begin_sign_in(Operator(name=LOCAL), None) if self.by_code and self.codes.redeem(code) else None
 
     def with_token(self, token: str) -> str | None:
         """Return the cookie of a new sign-in with an operator's token, or None."""
         operator = _operator(known := token_of(token, self._tokens()))
-        return self._begin(operator, digest(known.value)) if known is not None and operator is not None else None
+        return (
+            self._begin_sign_in(operator, digest(known.value)) if known is not None and operator is not None else None
+        )
 
     def signed_in(self, cookie: str | None, *, renew: bool = True) -> SignIn | None:
         """Return the sign-in of a cookie while it lasts and its operator still is one; ``renew`` lets it last anew."""
         known = self._sign_ins.pop(digest(cookie), None) if cookie else None
         if cookie is None or known is None or self._clock() >= known.until:
             return None
-        operator = self._still(known)
+        operator = self._current_operator(known)
         if operator is None:
             return None
         known.operator = operator
@@ -151,7 +153,7 @@ class OperatorAccess:
         if cookie:
             self._sign_ins.pop(digest(cookie), None)
 
-    def _begin(self, operator: Operator, token: bytes | None) -> str:
+    def _begin_sign_in(self, operator: Operator, token: bytes | None) -> str:
         cookie = secrets.token_urlsafe(32)
         while len(self._sign_ins) >= MOST:
             names = Counter(known.operator.name for known in self._sign_ins.values())
@@ -163,7 +165,7 @@ class OperatorAccess:
         )
         return cookie
 
-    def _still(self, known: SignIn) -> Operator | None:
+    def _current_operator(self, known: SignIn) -> Operator | None:
         if known.token is None:
             return known.operator if self.by_code else None
         now = (one for one in self._tokens() if hmac.compare_digest(digest(one.value), known.token))

@@ -49,14 +49,14 @@ class RunningConsole:
 
     def runs(self) -> bool:
         """Return whether its process lives and listens."""
-        return _lives(self.pid) and _listens(self.url)
+        return _is_process_alive(self.pid) and _is_listening(self.url)
 
 
 def running_consoles() -> list[RunningConsole]:
     """Return the consoles that run for this user, by port; the files of those that do not are removed."""
     found: list[RunningConsole] = []
     for file in (user_folders.state() / FOLDER).glob("*.json"):
-        console = _read(file)
+        console = _read_console_file(file)
         if console is None:
             continue
         if console.runs():
@@ -67,7 +67,7 @@ def running_consoles() -> list[RunningConsole]:
     return sorted(found, key=lambda console: (console.port, console.pid))
 
 
-def _read(file: Path) -> RunningConsole | None:
+def _read_console_file(file: Path) -> RunningConsole | None:
     """Return the console of a file, or None where that is damaged, being written or of somebody else."""
     try:
         with file.open("rb") as stream:
@@ -95,7 +95,7 @@ def _console(content: Any) -> RunningConsole | None:
             return None
 
 
-def _lives(pid: int) -> bool:
+def _is_process_alive(pid: int) -> bool:
     """Return whether a process lives; on Windows asking would end it."""
     if os.name != "posix":
         return True
@@ -108,7 +108,7 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def _listens(url: str) -> bool:
+def _is_listening(url: str) -> bool:
     parts = urlsplit(url)
     try:
         socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE).close()

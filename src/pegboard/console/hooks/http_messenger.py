@@ -8,7 +8,7 @@ from typing import Final
 
 import httpx2
 
-from pegboard.console.hooks.messages import of_test, written
+from pegboard.console.hooks.messages import of_test, write_message
 from pegboard.core.model.hooks import Hook
 from pegboard.problems import Problem
 
@@ -59,7 +59,7 @@ _FAULTS: Final[Mapping[type[Exception], str]] = {
 
 async def untaken(hooks: Sequence[Hook], messenger: HttpMessenger) -> tuple[Problem, ...]:
     """Send each hook a message that says nothing, and return those that did not take it as warnings."""
-    whys = await asyncio.gather(*(messenger.deliver(hook.url, *written(of_test(), hook)) for hook in hooks))
+    whys = await asyncio.gather(*(messenger.deliver(hook.url, *write_message(of_test(), hook)) for hook in hooks))
     return tuple(
         Problem(
             severity="warning",

@@ -40,7 +40,7 @@ class HookMessage:
 def of_approval(one: ApprovalOverview, link: str, *, arguments: bool) -> HookMessage:
     """Return what is said of a call that waits; its arguments, secrets masked, only where that is wanted."""
     tool, agent, principal = (_name(text) for text in (one.tool, one.agent, one.principal))
-    shown = {_name(part.name): _cut(part.text) for part in one.arguments[:ARGUMENTS]} if arguments else None
+    shown = {_name(part.name): _cut_text(part.text) for part in one.arguments[:ARGUMENTS]} if arguments else None
     if shown is not None and len(one.arguments) > ARGUMENTS:
         shown["…"] = f"{len(one.arguments) - ARGUMENTS} more"
     return HookMessage(
@@ -83,7 +83,7 @@ def of_test() -> HookMessage:
     return HookMessage(event="test", title="Pegboard", text="This is a test: nothing waits.")
 
 
-def written(message: HookMessage, hook: Hook) -> tuple[bytes, dict[str, str]]:
+def write_message(message: HookMessage, hook: Hook) -> tuple[bytes, dict[str, str]]:
     """Return the body and the headers of a message in the form of a hook."""
     match hook.shape:
         case "json":
@@ -118,13 +118,15 @@ def _as_ntfy(message: HookMessage) -> tuple[bytes, dict[str, str]]:
 
 
 def _as_slack(message: HookMessage) -> tuple[bytes, dict[str, str]]:
-    lines = [_escaped(message.text)]
-    lines += [f"{_escaped(name)}: {_escaped(text)}" for name, text in (message.arguments or {}).items()]
+    lines = [_escape_for_slack(message.text)]
+    lines += [
+        f"{_escape_for_slack(name)}: {_escape_for_slack(text)}" for name, text in (message.arguments or {}).items()
+    ]
     lines += [f"<{message.link}|Look and answer>"] if message.link else []
     return json.dumps({"text": "\n".join(lines)}).encode(), {"Content-Type": "application/json"}
 
 
-def _escaped(text: str) -> str:
+def _escape_for_slack(text: str) -> str:
     """Return a text in which Slack finds no mention, link or mark of its own.
 
     >>> _escaped("<!channel> *now*")
@@ -145,5 +147,5 @@ def _name(text: str) -> str:
     return visible(one_line(text, limit=NAME))
 
 
-def _cut(text: str) -> str:
+def _cut_text(text: str) -> str:
     return visible(one_line(text, limit=ARGUMENT))

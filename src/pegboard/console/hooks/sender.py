@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.hooks.http_messenger import HttpMessenger
-from pegboard.console.hooks.messages import HookMessage, of_approval, of_approvals, of_attention, written
+from pegboard.console.hooks.messages import HookMessage, of_approval, of_approvals, of_attention, write_message
 from pegboard.core.model.hooks import Hook
 from pegboard.errors import StoreError, UsageError
 from pegboard.operators.approvals import ApprovalOverview, OperatorApprovals
@@ -67,7 +67,7 @@ class HookSender:
         self._gathered: dict[str, list[str]] = {}
         self._approvals = OperatorApprovals(board.services)
         self._problems = KnownProblems(board.services)
-        self._lines: dict[Hook, _Line] = {}
+        self._lines: dict[Hook, _HookQueue] = {}
         self._known: set[tuple[str, ...]] = set()
         self._holder = secrets.token_hex(8)
         self._told: deque[str] = deque(maxlen=_REMEMBERED)
@@ -76,12 +76,12 @@ class HookSender:
 
     def start(self) -> None:
         """Listen, and tell at once what waits already: a message may have been lost with another process."""
-        self._follow({})
+        self._follow_hooks({})
         self._ends = [
-            self._board.on("approval_asked", self._asked),
-            self._board.on("configuration_changed", self._follow),
+            self._board.on("approval_asked", self._on_approval_asked),
+            self._board.on("configuration_changed", self._follow_hooks),
         ]
-        self._tasks.start(self._waiting(), name="hooks: what waits")
+        self._tasks.start(self._queue_waiting_calls(), name="hooks: what waits")
         self._tasks.start(self._look_on(), name="hooks: what needs somebody")
 
     async def aclose(self) -> None:
@@ -98,20 +98,20 @@ class HookSender:
         """Return the hooks that do not take messages."""
         return [line.fault for line in self._lines.values() if line.fault is not None]
 
-    def _follow(self, _: Mapping[str, Any]) -> None:
+    def _follow_hooks(self, _: Mapping[str, Any]) -> None:
         """Have one line for each hook that is configured now."""
         hooks = self._board.configuration.notify
         for hook in [hook for hook in self._lines if hook not in hooks]:
             self._lines.pop(hook).stop()
         for hook in hooks:
             if hook not in self._lines:
-                self._lines[hook] = _Line(hook, self._messenger, self._pauses)
+                self._lines[hook] = _HookQueue(hook, self._messenger, self._pauses)
 
-    def _wanted(self, event: str) -> list[_Line]:
+    def _lines_for(self, event: str) -> list[_HookQueue]:
         return [line for hook, line in self._lines.items() if event in hook.events]
 
-    def _asked(self, asked: Mapping[str, Any]) -> None:
-        if self._wanted("approval"):
+    def _on_approval_asked(self, asked: Mapping[str, Any]) -> None:
+        if self._lines_for("approval"):
             self._tasks.start(self._tell_of(str(asked["outcome"])), name="hooks: a call that waits")
 
     async def _tell_of(self, approval: str) -> None:
@@ -126,7 +126,7 @@ class HookSender:
             later.append(approval)
             return
         self._gathered[one.agent] = []
-        self._put([one])
+        self._queue_approvals([one])
         self._tasks.start(self._tell_gathered(one.agent), name="hooks: calls of one agent")
 
     async def _tell_gathered(self, agent: str) -> None:
@@ -136,7 +136,7 @@ class HookSender:
             ids, self._gathered[agent] = self._gathered[agent], []
             found = [one for each in ids if (one := await self._still_waiting(each)) is not None]
             if found:
-                self._put(found)
+                self._queue_approvals(found)
             elif not self._gathered[agent]:
                 del self._gathered[agent]
                 return
@@ -149,14 +149,14 @@ class HookSender:
             return None
         return one if one.status == "waiting" else None
 
-    def _put(self, ones: Sequence[ApprovalOverview]) -> None:
+    def _queue_approvals(self, ones: Sequence[ApprovalOverview]) -> None:
         path = f"/approvals/{quote(ones[0].id, safe='')}" if len(ones) == 1 else "/approvals"
-        for line in self._wanted("approval"):
+        for line in self._lines_for("approval"):
             link, arguments = self._link(path), line.hook.arguments
             line.put(of_approvals(ones, link) if len(ones) > 1 else of_approval(ones[0], link, arguments=arguments))
 
-    async def _waiting(self) -> None:
-        if not self._wanted("approval"):
+    async def _queue_waiting_calls(self) -> None:
+        if not self._lines_for("approval"):
             return
         with suppress(StoreError):
             found = await self._approvals.open(limit=_MOST)
@@ -165,12 +165,12 @@ class HookSender:
 
     async def _look_on(self) -> None:
         while True:
-            if self._wanted("attention"):
+            if self._lines_for("attention"):
                 with suppress(StoreError):
-                    await self._look()
+                    await self._send_news()
             await asyncio.sleep(self._look_every)
 
-    async def _look(self) -> None:
+    async def _send_news(self) -> None:
         """Tell of what needs somebody since the last look; warnings and calls are not among it."""
         edits = [str(change) for change in self._board.waiting]
         found = await find_attention(
@@ -178,12 +178,12 @@ class HookSender:
         )
         grave = {_key(item): item for item in found.items if item.severity != "warning" and item.kind != "approval"}
         for key, item in grave.items():
-            if key not in self._known and await self._tells(key):
-                for line in self._wanted("attention"):
+            if key not in self._known and await self._claims_message(key):
+                for line in self._lines_for("attention"):
                     line.put(of_attention(item, self._link(_path(item))))
         self._known = set(grave)
 
-    async def _tells(self, key: tuple[str, ...]) -> bool:
+    async def _claims_message(self, key: tuple[str, ...]) -> bool:
         """Return whether this process tells of something that several on one store may see: the first of them does."""
         name = f"hooks: {sha256(repr(key).encode()).hexdigest()[:32]}"
         return await self._board.services.store.take_lease(name, self._holder, seconds=_TOLD_ONCE)
@@ -203,7 +203,7 @@ def _path(item: AttentionItem) -> str:
     return f"{begin}{quote(item.subject, safe='')}" if begin else ""
 
 
-class _Line:
+class _HookQueue:
     """The messages that wait for one hook, sent one after the other."""
 
     def __init__(self, hook: Hook, messenger: HttpMessenger, pauses: Callable[[], Backoff]) -> None:
@@ -220,21 +220,21 @@ class _Line:
         self._messages.append(message)
         if len(self._messages) > WAITING:
             self._messages.popleft()
-            self._failed("too many messages wait for it", dropped=True)
+            self._note_failure("too many messages wait for it", dropped=True)
         if self._task is None or self._task.done():
-            self._task = start_detached(self._run(), name="hooks: send")
+            self._task = start_detached(self._send_messages(), name="hooks: send")
 
     def stop(self) -> None:
         """Send nothing more."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _run(self) -> None:
+    async def _send_messages(self) -> None:
         while self._messages:
             await self._send(self._messages.popleft())
 
     async def _send(self, message: HookMessage) -> None:
-        body, headers = written(message, self.hook)
+        body, headers = write_message(message, self.hook)
         pauses = self._pauses()
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -245,11 +245,11 @@ class _Line:
             if not why:
                 self.fault = None
                 return
-            self._failed(why, dropped=attempt == ATTEMPTS)
+            self._note_failure(why, dropped=attempt == ATTEMPTS)
             if attempt < ATTEMPTS:
                 await pauses.wait()
 
-    def _failed(self, why: str, *, dropped: bool) -> None:
+    def _note_failure(self, why: str, *, dropped: bool) -> None:
         if self.fault is None:
             log.warning("a message to %s did not arrive: %s", self.hook.host, why)
         self._dropped += dropped

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
+from pegboard.console.pages.forms import Notice, UndoForm, after_form, text_of
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.together import (
-    ActionDone,
+    BulkActionDone,
     BulkSwitch,
     BulkSwitchKind,
     preview_for_agents,
@@ -52,7 +52,7 @@ async def preview_page(context: Context, visit: OperatorRequest) -> Response:
         preview=found,
         texts=_TEXTS,
         agent=visit.names.shown(agent),
-        back=_own(given.get("back", "")),
+        back=_page_address(given.get("back", "")),
     )
 
 
@@ -65,14 +65,14 @@ async def set_together(context: Context, visit: OperatorRequest) -> Response:
     done = await set_for_agents(
         context.services, given, by=visit.operator.name, seen=text_of(form, "seen"), may_grant=visit.operator.grants
     )
-    back = _own(text_of(form, "back"))
-    return after_form(context, visit, _notice(_said(visit, given, agent), done, back), back=back)
+    back = _page_address(text_of(form, "back"))
+    return after_form(context, visit, _notice(_sentence_of_switch(visit, given, agent), done, back), back=back)
 
 
 async def undo_together(context: Context, visit: OperatorRequest) -> Response:
     """Restore what stood before an action; the notice can undo that as well."""
     form = await visit.request.form()
-    back = _own(text_of(form, "back"))
+    back = _page_address(text_of(form, "back"))
     done = await undo_for_agents(
         context.services,
         text_of(form, "mark"),
@@ -85,14 +85,14 @@ async def undo_together(context: Context, visit: OperatorRequest) -> Response:
     return after_form(context, visit, _notice(message, done, back), back=back)
 
 
-def _notice(message: str, done: ActionDone, back: str) -> Notice:
+def _notice(message: str, done: BulkActionDone, back: str) -> Notice:
     if not done.mark:
         return Notice(message="Nothing had to be set: it was so already.")
-    undo = Undo(action=f"{_HOME}/undo", fields={"mark": done.mark, "back": back})
+    undo = UndoForm(action=f"{_HOME}/undo", fields={"mark": done.mark, "back": back})
     return Notice(message=message, hint="It binds the next call of every session.", undo=undo)
 
 
-def _said(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
+def _sentence_of_switch(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
     """Return what was set, as a sentence."""
     name = one_line(visit.names.shown(given.name), limit=100)
     if agent:
@@ -120,7 +120,7 @@ def _value(text: str) -> bool | None:
     return _VALUES[text]
 
 
-def _own(address: str) -> str:
+def _page_address(address: str) -> str:
     """Return where a form came from, if that is a page of the console."""
     return address if address.startswith("/console/") else _MATRIX
 

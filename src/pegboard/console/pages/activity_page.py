@@ -14,7 +14,7 @@ from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import kept_address, moment_of, zone_of
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
-from pegboard.operators.audit import AuditQuery, folded
+from pegboard.operators.audit import AuditQuery, fold_lines
 from pegboard.operators.audit import audit as read_trail
 from pegboard.ports import AuditKind
 
@@ -35,13 +35,13 @@ async def activity_page(context: Context, visit: OperatorRequest) -> Response:
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     before = visit.request.query_params.get("before", "")
     here = query("/console/activity", **given, before=before)
-    page = await read_trail(context.services, _wanted(visit, given, before))
+    page = await read_trail(context.services, _audit_query(visit, given, before))
     return kept_address(
         context.templates.page(
             "activity.html",
             visit,
             page=page,
-            folds=folded(page.lines),
+            folds=fold_lines(page.lines),
             given=given,
             before=before,
             kinds=KINDS,
@@ -67,11 +67,11 @@ async def export(context: Context, visit: OperatorRequest) -> Response:
     if form not in _MEDIA:
         raise UsageError("The audit trail is exported as jsonl or csv.", hint="Choose one: format=jsonl.")
     name = f"pegboard-audit-{datetime.now(UTC):%Y%m%d-%H%M%S}.{form}"
-    wanted = _wanted(visit, given, "")
+    wanted = _audit_query(visit, given, "")
     return await context.exports.response(visit, wanted, form, media=_MEDIA[form], name=name)
 
 
-def _wanted(visit: OperatorRequest, given: Mapping[str, str], before: str) -> AuditQuery:
+def _audit_query(visit: OperatorRequest, given: Mapping[str, str], before: str) -> AuditQuery:
     """Return what the filters say; raises ``UsageError`` where they cannot be meant."""
     if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
         raise UsageError("`before` is no cursor of a page.", hint="Begin with the newest records.")

@@ -27,7 +27,7 @@ _SERVERS: Final = "/console/servers"
 async def add_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the ways in which a server is added."""
     context.require_every_agent(visit)
-    return await _ways(context, visit)
+    return await _show_ways_to_add(context, visit)
 
 
 async def _form(context: Context) -> Form:
@@ -36,7 +36,7 @@ async def _form(context: Context) -> Form:
     return replace(form, fields=tuple(field for field in form.fields if not field.more and field.name != "approve"))
 
 
-async def _ways(
+async def _show_ways_to_add(
     context: Context,
     visit: OperatorRequest,
     *,
@@ -59,7 +59,7 @@ async def _ways(
     )
 
 
-async def created(context: Context, visit: OperatorRequest) -> Response:
+async def create_configuration(context: Context, visit: OperatorRequest) -> Response:
     """Write a first configuration into the folder of the gateway."""
     context.require_every_agent(visit)
     file = await context.board.create_configuration(by=visit.operator.name)
@@ -67,27 +67,27 @@ async def created(context: Context, visit: OperatorRequest) -> Response:
     return after_form(context, visit, Notice(message=message, hint="Add servers to it."), back=HOME)
 
 
-async def read(context: Context, visit: OperatorRequest) -> Response:
+async def read_pasted_servers(context: Context, visit: OperatorRequest) -> Response:
     """Read servers out of what was pasted; it is not shown again, since secrets may stand in it."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
     try:
-        draft = await context.adding.pasted(context.editor(visit), text_of(sent, "text"))
+        draft = await context.adding.draft_from_paste(context.editor(visit), text_of(sent, "text"))
     except PegboardError as error:
-        return await _ways(context, visit, error=error)
+        return await _show_ways_to_add(context, visit, error=error)
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
-async def imported(context: Context, visit: OperatorRequest) -> Response:
+async def import_from_client(context: Context, visit: OperatorRequest) -> Response:
     """Read the servers of a client of this machine."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
     file = visit.names.meant(text_of(sent, "file"))
-    draft = await context.adding.imported(context.editor(visit), file)
+    draft = await context.adding.import_from_client(context.editor(visit), file)
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
-async def written(context: Context, visit: OperatorRequest) -> Response:
+async def take_written_server(context: Context, visit: OperatorRequest) -> Response:
     """Take a server that was written into the form."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -99,9 +99,9 @@ async def written(context: Context, visit: OperatorRequest) -> Response:
         (change,) = edit_forms.changes(await _form(context), ("servers", name), None, typed)
         if not change.value.get("command") and not change.value.get("url"):
             raise UsageError("It needs a command or an address.", code="edit_form", hint="Fill one of them in.")
-        draft = await context.adding.written(context.editor(visit), name, change.value)
+        draft = await context.adding.draft_from_form(context.editor(visit), name, change.value)
     except UsageError as error:
-        return await _ways(context, visit, error=error, typed=typed)
+        return await _show_ways_to_add(context, visit, error=error, typed=typed)
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
@@ -109,10 +109,10 @@ async def draft_page(context: Context, visit: OperatorRequest) -> Response:
     """Show servers that were found, and what is to become of them."""
     context.require_every_agent(visit)
     draft = await context.adding.draft(context.editor(visit), visit.request.query_params.get("id", ""))
-    return _shown(context, visit, draft, _Choices(agents=draft.agents))
+    return _show_draft(context, visit, draft, _Choices(agents=draft.agents))
 
 
-async def tested(context: Context, visit: OperatorRequest) -> Response:
+async def test_draft_server(context: Context, visit: OperatorRequest) -> Response:
     """Try a server of a draft, and show the draft with what it has; what was chosen stays."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -123,10 +123,10 @@ async def tested(context: Context, visit: OperatorRequest) -> Response:
     if not (at.isascii() and at.isdecimal() and int(at[:4]) < len(draft.servers)):
         raise UsageError("The draft has no such server.", code="unknown_name", hint="Load the page again.")
     await context.adding.test(editor, identity, choices.chosen(int(at), draft, visit))
-    return _shown(context, visit, await context.adding.draft(editor, identity), choices, tried=int(at))
+    return _show_draft(context, visit, await context.adding.draft(editor, identity), choices, tried=int(at))
 
 
-async def proposed(context: Context, visit: OperatorRequest) -> Response:
+async def propose_servers(context: Context, visit: OperatorRequest) -> Response:
     """Propose the servers that are chosen, with what grants them to agents."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -140,7 +140,7 @@ async def proposed(context: Context, visit: OperatorRequest) -> Response:
     except UsageError as error:
         if error.code not in ("server_exists", "edit_form"):
             raise
-        return _shown(context, visit, draft, choices, error=error)
+        return _show_draft(context, visit, draft, choices, error=error)
     return to_proposal(edit, _SERVERS)
 
 
@@ -168,7 +168,7 @@ class _Choices:
         """Return where a secret is kept: ``keep``, ``environment`` or ``plain``."""
         return self.text(f"secret-{at}-{number}", "environment" if is_set else "keep")
 
-    def _kept(self, at: int, server: DraftServer, way: str) -> tuple[str, ...]:
+    def _kept_values(self, at: int, server: DraftServer, way: str) -> tuple[str, ...]:
         each = enumerate(server.variables)
         return tuple(one.name for number, one in each if self.secret(at, number, is_set=one.is_set) == way)
 
@@ -194,13 +194,13 @@ class _Choices:
             server=meant(server.name),
             name=meant(self.text(f"name-{at}", server.suggested)).strip(),
             replace=bool(self.all(f"replace-{at}")),
-            plain=self._kept(at, server, "plain"),
-            from_environment=self._kept(at, server, "environment"),
+            plain=self._kept_values(at, server, "plain"),
+            from_environment=self._kept_values(at, server, "environment"),
             confine=self.confines(at, default=server.confined) if server.confinable else None,
         )
 
 
-def _shown(
+def _show_draft(
     context: Context,
     visit: OperatorRequest,
     draft: ServerDraft,
@@ -224,12 +224,12 @@ def _shown(
 
 PAGES: Final = (
     Page(HOME, add_page, right="configure"),
-    Page(f"{HOME}/create", created, "POST", "configure"),
-    Page(f"{HOME}/read", read, "POST", "configure"),
-    Page(f"{HOME}/import", imported, "POST", "configure"),
-    Page(f"{HOME}/form", written, "POST", "configure"),
+    Page(f"{HOME}/create", create_configuration, "POST", "configure"),
+    Page(f"{HOME}/read", read_pasted_servers, "POST", "configure"),
+    Page(f"{HOME}/import", import_from_client, "POST", "configure"),
+    Page(f"{HOME}/form", take_written_server, "POST", "configure"),
     Page(_DRAFT, draft_page, right="configure"),
-    Page(f"{HOME}/test", tested, "POST", "configure"),
-    Page(f"{HOME}/propose", proposed, "POST", "configure"),
+    Page(f"{HOME}/test", test_draft_server, "POST", "configure"),
+    Page(f"{HOME}/propose", propose_servers, "POST", "configure"),
 )
 """The addresses of servers that are added."""

@@ -43,12 +43,12 @@ async def events(context: Context, visit: OperatorRequest) -> Response:
     cookie = request.cookies.get(cookie_name(request))
     by_token = request.headers.get("authorization") if visit.sign_in is None else None
 
-    def still() -> bool:
+    def still_signed_in() -> bool:
         if by_token is not None:
             return access.bearer(by_token) is not None
         return access.signed_in(cookie, renew=False) is not None
 
-    response = context.streams.response(visit.operator.name, still, request.query_params.get("after", ""))
+    response = context.streams.response(visit.operator.name, still_signed_in, request.query_params.get("after", ""))
     return Response(headers=dict(response.headers)) if request.method == "HEAD" else response
 
 

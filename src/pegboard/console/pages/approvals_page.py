@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
-from pegboard.console.pages.forms import Notice, Undo, after_form, kept_address, offset_of, text_of
+from pegboard.console.pages.forms import Notice, UndoForm, after_form, kept_address, offset_of, text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields
 from pegboard.console.templating import query
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
@@ -38,7 +38,7 @@ async def approvals(context: Context, visit: OperatorRequest) -> Response:
         "approvals.html",
         visit,
         found=found,
-        groups=grouped(found.waiting),
+        groups=group_similar(found.waiting),
         agents=context.shown_agents(visit),
         agent=chosen,
         offset=offset,
@@ -67,7 +67,7 @@ class SimilarCalls:
         return self.ids.count(",") > 0
 
 
-def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
+def group_similar(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
     """Return the calls that wait, those of one tool and one rule together, in the order of the newest of each."""
     found: dict[tuple[str, str], list[ApprovalOverview]] = {}
     for one in waiting:
@@ -75,14 +75,14 @@ def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
     return tuple(SimilarCalls(tool=tool, reason=reason, calls=tuple(calls)) for (tool, reason), calls in found.items())
 
 
-async def ended(context: Context, visit: OperatorRequest) -> Response:
+async def show_ended(context: Context, visit: OperatorRequest) -> Response:
     """Show what was refused, is used or has expired."""
     offset = offset_of(visit.request.query_params)
     found = await context.subjects.approvals.ended(visit.operator.sees, offset=offset, limit=LIMIT)
     return context.templates.page("ended_approvals.html", visit, found=found, offset=offset, limit=LIMIT)
 
 
-async def waiting(context: Context, visit: OperatorRequest) -> Response:
+async def show_waiting_count(context: Context, visit: OperatorRequest) -> Response:
     """Show how many calls wait."""
     found = await context.subjects.approvals.waiting(visit.operator.sees)
     return context.templates.page("waiting.html", visit, waiting=found)
@@ -98,16 +98,16 @@ async def approval(context: Context, visit: OperatorRequest) -> Response:
 async def several_form(context: Context, visit: OperatorRequest) -> Response:
     """Show every argument of several calls, with the button that answers all of them."""
     given = visit.request.query_params
-    shown = await _several(context, visit, given.get("ids", ""))
-    return context.templates.page("several.html", visit, calls=shown, to=_answer(given.get("to", "")))
+    shown = await _approvals_of_ids(context, visit, given.get("ids", ""))
+    return context.templates.page("several.html", visit, calls=shown, to=_parse_answer(given.get("to", "")))
 
 
-async def several(context: Context, visit: OperatorRequest) -> Response:
+async def answer_several(context: Context, visit: OperatorRequest) -> Response:
     """Answer several calls, each for itself: what was answered elsewhere meanwhile stays as it is."""
     form = await visit.request.form()
-    to, board = _answer(text_of(form, "to")), context.board.approvals
+    to, board = _parse_answer(text_of(form, "to")), context.board.approvals
     done, others = list[ApprovalOverview](), list[str]()
-    for one in await _several(context, visit, text_of(form, "ids")):
+    for one in await _approvals_of_ids(context, visit, text_of(form, "ids")):
         try:
             if to == "allow":
                 await board.allow(one.id, by=visit.operator.name, expected="waiting")
@@ -123,7 +123,7 @@ async def several(context: Context, visit: OperatorRequest) -> Response:
     return after_form(context, visit, Notice(message=calls, hint=kept, kind="done" if done else "error"), back=_HOME)
 
 
-async def _several(context: Context, visit: OperatorRequest, ids: str) -> list[ApprovalOverview]:
+async def _approvals_of_ids(context: Context, visit: OperatorRequest, ids: str) -> list[ApprovalOverview]:
     """Return the calls that are named; raises ``UsageError`` where there are none, too many, or some are not seen."""
     named = list(dict.fromkeys(filter(None, ids.split(","))))
     if not 0 < len(named) <= LIMIT:
@@ -134,7 +134,7 @@ async def _several(context: Context, visit: OperatorRequest, ids: str) -> list[A
     return found
 
 
-def _answer(text: str) -> Literal["allow", "refuse"]:
+def _parse_answer(text: str) -> Literal["allow", "refuse"]:
     match text:
         case "allow" | "refuse":
             return text
@@ -169,10 +169,10 @@ async def allow(context: Context, visit: OperatorRequest) -> Response:
         by=visit.operator.name,
         lasts=cast("Lasting", text_of(form, "lasts")),  # the board refuses any other
         fields=fields if found.fields else None,
-        expected=_expected(form),
+        expected=_expected_status(form),
     )
-    undo = Undo(action=f"{_HOME}/refuse", fields={"id": found.id, "expected": "allowed"})
-    notice = Notice(message=f"'{found.tool}': {_meaning(found, allowed.lasts)}.", undo=undo)
+    undo = UndoForm(action=f"{_HOME}/refuse", fields={"id": found.id, "expected": "allowed"})
+    notice = Notice(message=f"'{found.tool}': {_meaning_of_answer(found, allowed.lasts)}.", undo=undo)
     return after_form(context, visit, notice, back=_HOME)
 
 
@@ -180,14 +180,14 @@ async def refuse(context: Context, visit: OperatorRequest) -> Response:
     """Refuse a call, or take back what was allowed."""
     form = await visit.request.form()
     found = await context.subjects.approvals.one(text_of(form, "id"), visit.operator.sees)
-    reason, expected = str(form.get("reason") or ""), _expected(form)
+    reason, expected = str(form.get("reason") or ""), _expected_status(form)
     await context.board.approvals.refuse(found.id, by=visit.operator.name, reason=reason, expected=expected)
     if found.lasts == "once":
         return after_form(context, visit, Notice(message=f"'{found.tool}' is refused."), back=_HOME)
     fields = {"id": found.id, "lasts": found.lasts, "expected": "refused"}
     notice = Notice(
         message=f"'{found.tool}': a call of it needs an approval again.",
-        undo=Undo(action=f"{_HOME}/allow", fields=fields),
+        undo=UndoForm(action=f"{_HOME}/allow", fields=fields),
     )
     return after_form(context, visit, notice, back=_HOME)
 
@@ -207,7 +207,7 @@ def _allow_form(
     )
 
 
-def _meaning(found: ApprovalOverview, lasts: Lasting) -> str:
+def _meaning_of_answer(found: ApprovalOverview, lasts: Lasting) -> str:
     """Return what an answer lets through, for people."""
     match lasts:
         case "once":
@@ -218,7 +218,7 @@ def _meaning(found: ApprovalOverview, lasts: Lasting) -> str:
             return f"every call of it by agent '{found.agent}' for '{found.principal}' may run"
 
 
-def _expected(form: Mapping[str, Any]) -> ApprovalStatus:
+def _expected_status(form: Mapping[str, Any]) -> ApprovalStatus:
     """Return what the page showed; raises ``UsageError`` where the form does not say it."""
     text = text_of(form, "expected")
     for status in get_args(ApprovalStatus):
@@ -246,7 +246,7 @@ async def rule_sent(context: Context, visit: OperatorRequest) -> Response:
     form = await visit.request.form()
     approvals, editor = context.subjects.approvals, context.editor(visit)
     found = await approvals.one(text_of(form, "id"), visit.operator.sees)
-    argument, pattern = _chosen(visit, form)
+    argument, pattern = _chosen_argument(visit, form)
     rule = await approvals.proposed_rule(found.id, argument, pattern, visit.operator.sees)
     entry = await context.editing.entry(editor, rule.section, rule.plugin)
     change = ConfigurationChange(path=(*entry.path, *rule.keys), value=rule.value)
@@ -254,7 +254,7 @@ async def rule_sent(context: Context, visit: OperatorRequest) -> Response:
     return to_proposal(edit, "/console/approvals")
 
 
-def _chosen(visit: OperatorRequest, form: FormData) -> tuple[str, str]:
+def _chosen_argument(visit: OperatorRequest, form: FormData) -> tuple[str, str]:
     """Return the argument and the pattern of the form; raises ``UsageError`` where it has none."""
     text = text_of(form, "choice") if "choice" in form else OWN
     meant = visit.names.meant
@@ -272,11 +272,11 @@ def _chosen(visit: OperatorRequest, form: FormData) -> tuple[str, str]:
 
 PAGES: Final = (
     Page(_HOME, approvals),
-    Page(f"{_HOME}/ended", ended),
-    Page(f"{_HOME}/waiting", waiting),
+    Page(f"{_HOME}/ended", show_ended),
+    Page(f"{_HOME}/waiting", show_waiting_count),
     Page(f"{_HOME}/one", approval),
     Page(f"{_HOME}/several", several_form),
-    Page(f"{_HOME}/several", several, "POST", "approve"),
+    Page(f"{_HOME}/several", answer_several, "POST", "approve"),
     Page(f"{_HOME}/allow", show_allow_form),
     Page(f"{_HOME}/refuse", show_refuse_form),
     Page(f"{_HOME}/allow", allow, "POST", "approve"),

@@ -58,7 +58,7 @@ async def call_page(context: Context, visit: OperatorRequest) -> Response:
         "call.html",
         visit,
         call=call,
-        arguments=_indented(call.arguments),
+        arguments=_indent_json(call.arguments),
         json=as_json(call),
         curl=as_curl(call, str(visit.request.base_url).rstrip("/")),
         session=query("/console/session", **names),
@@ -72,10 +72,10 @@ async def again_form(context: Context, visit: OperatorRequest) -> Response:
     """Ask whether a call is to be made again."""
     number = number_of(visit.request.query_params.get("id", ""))
     call = await read_call(context.services, number, visit.operator.sees)
-    return context.templates.page("call_again.html", visit, call=call, arguments=_indented(call.arguments))
+    return context.templates.page("call_again.html", visit, call=call, arguments=_indent_json(call.arguments))
 
 
-async def again(context: Context, visit: OperatorRequest) -> Response:
+async def call_again(context: Context, visit: OperatorRequest) -> Response:
     """Make a call again, and go to the page of the new one."""
     form = await visit.request.form()
     number = number_of(text_of(form, "id"))
@@ -117,7 +117,7 @@ def _query_of(call: CallOverview) -> str:
     return str(cast("list[Any]", asked)[0]) if isinstance(asked, list) and asked else ""
 
 
-def _indented(arguments: str) -> str:
+def _indent_json(arguments: str) -> str:
     """Return the JSON of arguments as people read it."""
     try:
         return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False) if arguments else ""
@@ -128,7 +128,7 @@ def _indented(arguments: str) -> str:
 PAGES: Final = (
     Page(_CALL, call_page),
     Page(_AGAIN, again_form),
-    Page(_AGAIN, again, "POST", "configure"),
+    Page(_AGAIN, call_again, "POST", "configure"),
     Page("/console/session/timeline", timeline_page),
 )
 """The addresses of calls."""

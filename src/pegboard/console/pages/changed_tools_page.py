@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, UndoForm, after_form, offset_of, text_of
 from pegboard.console.pages.servers_page import server_head
-from pegboard.console.templating import number, query
+from pegboard.console.templating import format_number, query
 
 LIMIT: Final = 20
 """How many tools a page shows."""
@@ -48,8 +48,8 @@ async def accept(context: Context, visit: OperatorRequest) -> Response:
     if len(counting) == 1:
         message = f"'{counting[0]}' counts as it is now."
     else:
-        message = f"{number(len(counting))} tools of server '{server}' count as they are now."
-    undo = Undo(action=f"{_HOME}/undo", fields={"mark": accepted.mark})
+        message = f"{format_number(len(counting))} tools of server '{server}' count as they are now."
+    undo = UndoForm(action=f"{_HOME}/undo", fields={"mark": accepted.mark})
     return after_form(context, visit, Notice(message=message, hint="From the next request on.", undo=undo), back=_HOME)
 
 
@@ -58,7 +58,7 @@ async def take_back(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     count = await context.subjects.pins.take_back(text_of(form, "mark"), by=visit.operator.name)
-    message = f"{number(count)} {'tool counts' if count == 1 else 'tools count'} as before."
+    message = f"{format_number(count)} {'tool counts' if count == 1 else 'tools count'} as before."
     return after_form(context, visit, Notice(message=message, hint="From the next request on."), back=_HOME)
 
 

@@ -13,7 +13,7 @@ from pegboard.console import edit_forms
 from pegboard.console.context import Context, Page
 from pegboard.console.edit_forms import FilledField, Form
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
+from pegboard.console.pages.forms import Notice, UndoForm, after_form, text_of
 from pegboard.console.templating import query
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import PegboardError, UsageError
@@ -55,8 +55,10 @@ async def form_page(context: Context, visit: OperatorRequest) -> Response:
             raise UsageError(f"The configuration has no {form.noun} of this name.", code="unknown_name")
     else:
         _require_addable(context, visit, form)
-    filled = edit_forms.filled(form, edit_forms.entry_of(entry))
-    return await _form_answer(context, visit, form, filled, name=given.get("name", ""), new=not name, back=_back(given))
+    filled = edit_forms.filled_fields(form, edit_forms.entry_of(entry))
+    return await _form_answer(
+        context, visit, form, filled, name=given.get("name", ""), new=not name, back=_return_address(given)
+    )
 
 
 async def form_sent(context: Context, visit: OperatorRequest) -> Response:
@@ -64,18 +66,18 @@ async def form_sent(context: Context, visit: OperatorRequest) -> Response:
     sent = await visit.request.form()
     form, new = await _form(context, text_of(sent, "section")), "new" in sent
     name = visit.names.meant(text_of(sent, "name")).strip()
-    given = edit_forms.typed(form, sent)
+    given = edit_forms.text_of_field(form, sent)
     wrong: dict[str, str] = {}
     try:
-        edit = await _proposed(context, visit, form, name, given, new=new)
+        edit = await _propose_entry(context, visit, form, name, given, new=new)
     except PegboardError as error:
         if error.code in ("every_agent_required", "not_editable"):
             raise
         wrong, failed = _unreadable(visit, form, given), error
     else:
         if not edit.errors:
-            return to_proposal(edit, _back(sent))
-        wrong, others = _wrong(form, edit)
+            return to_proposal(edit, _return_address(sent))
+        wrong, others = _errors_by_field(form, edit)
         failed = UsageError(
             f"The configuration would have {edit.errors} {'error' if edit.errors == 1 else 'errors'}.",
             hint=" ".join(others[:3]) or "Correct the marked fields.",
@@ -85,7 +87,9 @@ async def form_sent(context: Context, visit: OperatorRequest) -> Response:
         for field in form.fields
     )
     shown = text_of(sent, "name")
-    return await _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=failed)
+    return await _form_answer(
+        context, visit, form, filled, name=shown, new=new, back=_return_address(sent), error=failed
+    )
 
 
 def _unreadable(visit: OperatorRequest, form: Form, given: Mapping[str, str]) -> dict[str, str]:
@@ -93,13 +97,13 @@ def _unreadable(visit: OperatorRequest, form: Form, given: Mapping[str, str]) ->
     found: dict[str, str] = {}
     for field in form.fields:
         try:
-            edit_forms.meant(field, given.get(field.name, ""))
+            edit_forms.value_of_field(field, given.get(field.name, ""))
         except UsageError as error:
             found[field.name] = visit.names.masker.text(f"{error.message} {error.hint}")
     return found
 
 
-def _wrong(form: Form, edit: ProposedEdit) -> tuple[dict[str, str], list[str]]:
+def _errors_by_field(form: Form, edit: ProposedEdit) -> tuple[dict[str, str], list[str]]:
     """Return the errors of an edit by the fields that they are about, and those about nothing in the form."""
     found: dict[str, str] = {}
     others: list[str] = []
@@ -115,7 +119,7 @@ def _wrong(form: Form, edit: ProposedEdit) -> tuple[dict[str, str], list[str]]:
     return found, others
 
 
-async def _proposed(
+async def _propose_entry(
     context: Context, visit: OperatorRequest, form: Form, name: str, given: Mapping[str, str], *, new: bool
 ) -> ProposedEdit:
     if not name:
@@ -133,7 +137,7 @@ async def _proposed(
     return await context.editing.propose(editor, changes, what=what)
 
 
-async def removed(context: Context, visit: OperatorRequest) -> Response:
+async def propose_removal(context: Context, visit: OperatorRequest) -> Response:
     """Propose that an entry goes."""
     sent = await visit.request.form()
     form = await _form(context, text_of(sent, "section"))
@@ -142,7 +146,7 @@ async def removed(context: Context, visit: OperatorRequest) -> Response:
     found = await context.editing.entry(editor, form.section, name)
     what = f"Remove {form.noun} {one_line(visit.names.shown(name), limit=100)}"
     edit = await context.editing.propose(editor, [ConfigurationChange(path=found.path, remove=True)], what=what)
-    return to_proposal(edit, _back(sent))
+    return to_proposal(edit, _return_address(sent))
 
 
 async def _form(context: Context, section: str) -> Form:
@@ -200,11 +204,11 @@ async def _form_answer(
         new=new,
         back=back,
         picks={field: [mask(one) for one in names] for field, names in picks.items()} if every else {},
-        error=_masked(visit, error),
+        error=_mask_error(visit, error),
     )
 
 
-def _masked(visit: OperatorRequest, error: PegboardError | None) -> Mapping[str, str] | None:
+def _mask_error(visit: OperatorRequest, error: PegboardError | None) -> Mapping[str, str] | None:
     mask = visit.names.masker.text
     return None if error is None else {"message": mask(error.message), "hint": mask(error.hint)}
 
@@ -217,7 +221,7 @@ async def file_page(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     edit, editor, editing = visit.request.query_params.get("id", ""), context.editor(visit), context.editing
     if edit:
-        return _file_answer(context, visit, await editing.typed(editor, edit))
+        return _file_answer(context, visit, await editing.typed_text(editor, edit))
     whole = await editing.whole()
     typed = TypedText(file=whole.file, text=whole.text, digest=whole.digest, made_from=whole.digest)
     return _file_answer(context, visit, typed)
@@ -247,7 +251,7 @@ def _file_answer(
     context: Context, visit: OperatorRequest, typed: TypedText, error: UsageError | None = None
 ) -> Response:
     status = 200 if error is None else 409
-    return context.templates.page("edit_file.html", visit, status=status, typed=typed, error=_masked(visit, error))
+    return context.templates.page("edit_file.html", visit, status=status, typed=typed, error=_mask_error(visit, error))
 
 
 # -- what is proposed ------------------------------------------------------------------------------
@@ -257,10 +261,10 @@ async def proposal(context: Context, visit: OperatorRequest) -> Response:
     """Show an edit that is not saved yet."""
     given = visit.request.query_params
     edit = await context.editing.shown(context.editor(visit), given.get("id", ""))
-    return _shown(context, visit, edit, back=_back(given), typed="typed" in given)
+    return _show_proposal(context, visit, edit, back=_return_address(given), typed="typed" in given)
 
 
-async def again(context: Context, visit: OperatorRequest) -> Response:
+async def propose_again(context: Context, visit: OperatorRequest) -> Response:
     """Propose an edit anew, for what the file is now."""
     sent = await visit.request.form()
     editor, identity = context.editor(visit), text_of(sent, "id")
@@ -270,21 +274,23 @@ async def again(context: Context, visit: OperatorRequest) -> Response:
         if error.code != "file_changed":
             raise
         return RedirectResponse(query(_FILE, id=identity), status_code=303)
-    return to_proposal(edit, _back(sent))
+    return to_proposal(edit, _return_address(sent))
 
 
 async def save(context: Context, visit: OperatorRequest) -> Response:
     """Save an edit as it was shown; where somebody was first, it is kept and can be put into what the file is now."""
     sent = await visit.request.form()
-    editor, identity, back = context.editor(visit), text_of(sent, "id"), _back(sent)
+    editor, identity, back = context.editor(visit), text_of(sent, "id"), _return_address(sent)
     try:
         saved = await context.editing.save(editor, identity)
     except PegboardError as error:
         if error.code != "file_changed" or visit.partial or "undo" in sent:
             raise
         edit = await context.editing.shown(editor, identity)
-        return _shown(context, visit, edit, back=back, conflict=visit.names.masker.text(error.message), status=409)
-    undo = Undo(action=f"{HOME}/save", fields={"id": saved.undo, "undo": "yes", "back": back})
+        return _show_proposal(
+            context, visit, edit, back=back, conflict=visit.names.masker.text(error.message), status=409
+        )
+    undo = UndoForm(action=f"{HOME}/save", fields={"id": saved.undo, "undo": "yes", "back": back})
     done = "Taken back" if "undo" in sent else "Saved"
     notice = Notice(message=f"{done}: {saved.what}.", hint="It counts from the next request on.", undo=undo)
     return after_form(context, visit, notice, back=back)
@@ -296,7 +302,7 @@ def to_proposal(edit: ProposedEdit, back: str, *, typed: bool = False) -> Respon
     return RedirectResponse(address, status_code=303)
 
 
-def _shown(
+def _show_proposal(
     context: Context,
     visit: OperatorRequest,
     edit: ProposedEdit,
@@ -311,7 +317,7 @@ def _shown(
     )
 
 
-def _back(given: Mapping[str, Any]) -> str:
+def _return_address(given: Mapping[str, Any]) -> str:
     """Return where a form came from, if that is a page of the console."""
     found = given.get("back", "")
     return found if isinstance(found, str) and found.startswith("/console/") else HOME
@@ -326,7 +332,7 @@ async def configuration(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     state = await context.subjects.problems.added_to(context.board.configuration_state)
     errors = sum(problem.severity == "error" for problem in state.problems)
-    waiting = _waiting(context)
+    waiting = _waiting_changes(context)
     return context.templates.page(
         "settings.html",
         visit,
@@ -334,7 +340,7 @@ async def configuration(context: Context, visit: OperatorRequest) -> Response:
         errors=errors,
         most=MOST,
         edits=waiting,
-        seen=_seen(waiting),
+        seen=_digest_of_changes(waiting),
     )
 
 
@@ -343,7 +349,7 @@ async def accept(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     shown = context.board.waiting
-    if text_of(form, "seen") != _seen(_waiting(context)):
+    if text_of(form, "seen") != _digest_of_changes(_waiting_changes(context)):
         raise UsageError(
             "What waits has changed since.", code="switch_changed", hint="Look at what it is now, and decide again."
         )
@@ -355,12 +361,12 @@ async def accept(context: Context, visit: OperatorRequest) -> Response:
     )
 
 
-def _waiting(context: Context) -> list[str]:
+def _waiting_changes(context: Context) -> list[str]:
     mask = context.board.services.masker.text
     return [mask(str(change)) for change in context.board.waiting]
 
 
-def _seen(waiting: Sequence[str]) -> str:
+def _digest_of_changes(waiting: Sequence[str]) -> str:
     """Return what tells one list of changes from another."""
     return hashlib.sha256(json.dumps(waiting).encode(errors="surrogatepass")).hexdigest()
 
@@ -372,11 +378,11 @@ PAGES: Final = (
     Page(HOME, parts, right="configure"),
     Page(_FORM, form_page, right="configure"),
     Page(_FORM, form_sent, "POST", "configure"),
-    Page(f"{HOME}/remove", removed, "POST", "configure"),
+    Page(f"{HOME}/remove", propose_removal, "POST", "configure"),
     Page(_FILE, file_page, right="configure"),
     Page(_FILE, file_sent, "POST", "configure"),
     Page(_PROPOSAL, proposal, right="configure"),
-    Page(f"{HOME}/again", again, "POST", "configure"),
+    Page(f"{HOME}/again", propose_again, "POST", "configure"),
     Page(f"{HOME}/save", save, "POST", "configure"),
     Page(_ADDRESS, configuration),
     Page("/console/settings/accept", accept, "POST", "configure"),

@@ -24,7 +24,7 @@ MOST: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class UndoForm:
     """The form that takes something back: its address and its fields."""
 
     action: str
@@ -38,7 +38,7 @@ class Notice:
     message: str
     hint: str = ""
     kind: str = "done"
-    undo: Undo | None = None
+    undo: UndoForm | None = None
 
 
 def keep_notice(sign_in: SignIn | None, names: ShownNames, notice: Notice) -> None:

@@ -30,7 +30,7 @@ async def history_page(context: Context, visit: OperatorRequest) -> Response:
         visit,
         versions=await context.history.versions() if every and context.board.editable.exists else (),
         every=every,
-        changes=await changes_since(context.services, _since(**given), agents=visit.operator.agents),
+        changes=await changes_since(context.services, _parse_since(**given), agents=visit.operator.agents),
         given=given,
         choices=tuple(DAYS.items()),
         here=here,
@@ -38,7 +38,7 @@ async def history_page(context: Context, visit: OperatorRequest) -> Response:
     return kept_address(page, here)
 
 
-def _since(days: str, since: str, zone: str) -> datetime:
+def _parse_since(days: str, since: str, zone: str) -> datetime:
     """Return the moment that is asked for, by default a week ago; raises ``UsageError`` where it is none."""
     found = moment_of("since", since, zone)
     if found is not None:
@@ -53,7 +53,9 @@ async def version_page(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     given = visit.request.query_params
     number = number_of_version(given["number"]) if "number" in given else None
-    found = await (context.history.version(number) if number is not None else context.history.of(given.get("at", "")))
+    found = await (
+        context.history.version(number) if number is not None else context.history.version_at(given.get("at", ""))
+    )
     return context.templates.page("version.html", visit, found=found)
 
 

@@ -33,7 +33,7 @@ CALLBACK: Final = "/console/login/callback"
 _GONE: Final = "No login is pending under this address: it was completed, has expired, or is another's."
 
 
-async def begun(context: Context, visit: OperatorRequest, server: str) -> PendingLogin:
+async def start_login(context: Context, visit: OperatorRequest, server: str) -> PendingLogin:
     """Begin a login of the operator; the browser comes back to the console as it was asked here.
 
     Raises:
@@ -49,7 +49,7 @@ async def begun(context: Context, visit: OperatorRequest, server: str) -> Pendin
     return pending
 
 
-async def ended(context: Context, visit: OperatorRequest, server: str) -> bool:
+async def forget_login(context: Context, visit: OperatorRequest, server: str) -> bool:
     """Forget the login of the operator; return whether there was one."""
     context.subjects.logins.require_used(server, visit.operator.agents)
     return await context.subjects.logins.end(server, LoginOwner(visit.operator.name))
@@ -58,7 +58,7 @@ async def ended(context: Context, visit: OperatorRequest, server: str) -> bool:
 async def log_in(context: Context, visit: OperatorRequest) -> Response:
     """Begin a login, and send the browser on; a form may lead to this site alone, so that a page does it."""
     server = visit.names.meant(text_of(await visit.request.form(), "name"))
-    pending = await begun(context, visit, server)
+    pending = await start_login(context, visit, server)
     issuer = urlsplit(pending.url).netloc.rpartition("@")[2]
     response = context.templates.page(
         "login_begun.html", visit, server=visit.names.shown(server), issuer=issuer, url=pending.url
@@ -77,9 +77,9 @@ async def log_out(context: Context, visit: OperatorRequest) -> Response:
         response = context.templates.page("login_end.html", visit, server=shown)
         response.headers.update({"HX-Retarget": "#dialog", "HX-Reswap": "innerHTML", "HX-Reselect": "#login-end"})
         return response
-    was = await ended(context, visit, server)
+    was = await forget_login(context, visit, server)
     message = f"You are logged out of '{shown}'." if was else f"You had no login to '{shown}'."
-    return after_form(context, visit, Notice(message=message), back=_back(visit.operator, shown))
+    return after_form(context, visit, Notice(message=message), back=_page_after_login(visit.operator, shown))
 
 
 async def called_back(context: Context, request: Request) -> Response:
@@ -101,7 +101,7 @@ async def called_back(context: Context, request: Request) -> Response:
     )
 
 
-async def finished(context: Context, request: Request) -> Response:
+async def finish_login(context: Context, request: Request) -> Response:
     """Complete a login as the operator who is signed in, or signs in with this form first."""
     sign_in, cookie, form = _signed_in(context, request), None, await request.form()
     if sign_in is None:
@@ -111,11 +111,11 @@ async def finished(context: Context, request: Request) -> Response:
         wrong = "This is not good for signing in." if "secret" in form else ""
         known = {"wrong": wrong, "by_code": context.access.by_code, "stays": True}
         return context.templates.page("sign_in.html", None, status=401 if wrong else 200, **known)
-    response = await _completed(context, request, sign_in)
+    response = await _complete_login(context, request, sign_in)
     return response if cookie is None else keep_signed_in(request, response, cookie)
 
 
-async def _completed(context: Context, request: Request, sign_in: SignIn) -> Response:
+async def _complete_login(context: Context, request: Request, sign_in: SignIn) -> Response:
     try:
         done = await context.subjects.logins.finish(dict(request.query_params), LoginOwner(sign_in.operator.name))
     except PegboardError as error:
@@ -123,14 +123,14 @@ async def _completed(context: Context, request: Request, sign_in: SignIn) -> Res
     names = await shown_names(context.board.services)
     shown = names.shown(done.plugin)
     keep_notice(sign_in, names, Notice(message=f"You are logged in to '{shown}'."))
-    return RedirectResponse(_back(sign_in.operator, shown), status_code=303)
+    return RedirectResponse(_page_after_login(sign_in.operator, shown), status_code=303)
 
 
 def _signed_in(context: Context, request: Request) -> SignIn | None:
     return context.access.signed_in(request.cookies.get(cookie_name(request)))
 
 
-def _back(operator: Operator, server: str) -> str:
+def _page_after_login(operator: Operator, server: str) -> str:
     """Return the server's page for those who see it, else the start."""
     return query("/console/server", name=server) if operator.agents is None else "/console"
 

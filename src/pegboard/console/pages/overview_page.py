@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.errors import UsageError
-from pegboard.operators.audit import AuditQuery, FoldedLine, folded
+from pegboard.operators.audit import AuditQuery, FoldedLine, fold_lines
 from pegboard.operators.audit import audit as read_trail
 from pegboard.operators.usage import PERIODS, Usage, UsagePeriod, UsageQuery
 
@@ -27,7 +27,7 @@ async def overview_page(context: Context, visit: OperatorRequest) -> Response:
     """Show all of it."""
     period = _period(visit)
     usage = await _usage(context, visit, period)
-    ticks = await _ticks(context, visit)
+    ticks = await _newest_changes(context, visit)
     return context.templates.page(
         "overview.html",
         visit,
@@ -87,7 +87,7 @@ async def figures_part(context: Context, visit: OperatorRequest) -> Response:
 
 async def live_part(context: Context, visit: OperatorRequest) -> Response:
     """Show what happens right now."""
-    return context.templates.page("live.html", visit, ticks=await _ticks(context, visit))
+    return context.templates.page("live.html", visit, ticks=await _newest_changes(context, visit))
 
 
 def _of_usage(usage: Usage, period: UsagePeriod) -> dict[str, Any]:
@@ -107,9 +107,9 @@ async def _usage(context: Context, visit: OperatorRequest, period: UsagePeriod) 
     return await context.subjects.usage.usage(query)
 
 
-async def _ticks(context: Context, visit: OperatorRequest) -> list[FoldedLine]:
+async def _newest_changes(context: Context, visit: OperatorRequest) -> list[FoldedLine]:
     page = await read_trail(context.services, AuditQuery(agents=visit.operator.agents, limit=4 * TICKS))
-    return folded(page.lines)[:TICKS]
+    return fold_lines(page.lines)[:TICKS]
 
 
 PAGES: Final = (

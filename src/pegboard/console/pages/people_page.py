@@ -39,19 +39,19 @@ async def _page(
         all_rights=RIGHTS,
         typed={
             "name": text_of(sent, "name") if sent is not None else "",
-            "agents": _all(sent, "agent"),
-            "rights": _all(sent, "right"),
+            "agents": _all_values(sent, "agent"),
+            "rights": _all_values(sent, "right"),
         },
         error={"message": mask(error.message), "hint": mask(error.hint)} if error is not None else None,
     )
 
 
-def _all(sent: FormData | None, name: str) -> list[str]:
+def _all_values(sent: FormData | None, name: str) -> list[str]:
     values = sent.getlist(name) if sent is not None else []
     return [value for value in values if isinstance(value, str)]
 
 
-async def granted(context: Context, visit: OperatorRequest) -> Response:
+async def grant_new_token(context: Context, visit: OperatorRequest) -> Response:
     """Grant a token at once and show it once; what the form has wrong comes back as it was typed."""
     context.require_every_agent(visit)
     sent, editor, meant = await visit.request.form(), context.editor(visit), visit.names.meant
@@ -60,8 +60,8 @@ async def granted(context: Context, visit: OperatorRequest) -> Response:
             context.editing,
             editor,
             name=meant(text_of(sent, "name")).strip(),
-            agents=[meant(agent) for agent in _all(sent, "agent")],
-            rights=_rights(_all(sent, "right")),
+            agents=[meant(agent) for agent in _all_values(sent, "agent")],
+            rights=_rights(_all_values(sent, "right")),
             new="replace" not in sent,
             first=not context.board.configuration.tokens,
         )
@@ -82,7 +82,7 @@ def _rights(given: Sequence[str]) -> tuple[Right, ...]:
     return tuple(right for right in RIGHTS if right in given)
 
 
-async def revoked(context: Context, visit: OperatorRequest) -> Response:
+async def propose_revocation(context: Context, visit: OperatorRequest) -> Response:
     """Propose that the token of somebody counts no more."""
     context.require_every_agent(visit)
     name = visit.names.meant(text_of(await visit.request.form(), "name"))
@@ -91,7 +91,7 @@ async def revoked(context: Context, visit: OperatorRequest) -> Response:
 
 PAGES: Final = (
     Page(_HOME, people_page),
-    Page(f"{_HOME}/grant", granted, "POST", "configure"),
-    Page(f"{_HOME}/revoke", revoked, "POST", "configure"),
+    Page(f"{_HOME}/grant", grant_new_token, "POST", "configure"),
+    Page(f"{_HOME}/revoke", propose_revocation, "POST", "configure"),
 )
 """The addresses of people."""

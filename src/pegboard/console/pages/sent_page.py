@@ -94,20 +94,20 @@ def _request(sent: SentToModel, form: SentForm) -> dict[str, Any]:
     texts = [one.text for one in sent.texts if one.place in ("instructions", "hints", "policy", "beside")]
     if form == "mcp":
         instructions = {"instructions": "\n\n".join(texts)} if texts else {}
-        return {**instructions, "tools": [_listed(tool) for tool in sent.tools]}
+        return {**instructions, "tools": [_tool_json(tool) for tool in sent.tools]}
     parts = RequestParts(model="", system=tuple(texts), head=_tools(sent.tools))
     request = _PROVIDERS[form].request(parts, [])
     return {name: value for name, value in request.items() if value and name != "model"}
 
 
-def _listed(tool: SentTool) -> dict[str, Any]:
+def _tool_json(tool: SentTool) -> dict[str, Any]:
     wire = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": _parsed(tool.input_schema),
-        "outputSchema": _parsed(tool.output_schema),
-        "annotations": _parsed(tool.annotations),
+        "inputSchema": _parse_json(tool.input_schema),
+        "outputSchema": _parse_json(tool.output_schema),
+        "annotations": _parse_json(tool.annotations),
     }
     return {name: value for name, value in wire.items() if value or name == "inputSchema"}
 
@@ -119,13 +119,13 @@ def _tools(sent: Sequence[SentTool]) -> tuple[Tool, ...]:
             name=tool.name,
             wire=tool.name,
             description=tool.description,
-            input_schema=_parsed(tool.input_schema),
+            input_schema=_parse_json(tool.input_schema),
         )
         for tool in sent
     )
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Return what JSON says; a secret that was masked in it may have been more than one text."""
     try:
         return json.loads(text) if text else {}

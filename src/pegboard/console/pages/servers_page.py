@@ -39,15 +39,17 @@ _ONE: Final = "/console/server"
 
 async def servers(context: Context, visit: OperatorRequest) -> Response:
     """Show the servers that are wanted, and how many plugins there are besides."""
-    return await _listed(context, visit, "servers.html", _HOME, servers=True)
+    return await _show_list(context, visit, "servers.html", _HOME, servers=True)
 
 
 async def plugins(context: Context, visit: OperatorRequest) -> Response:
     """Show the plugins that run in this process."""
-    return await _listed(context, visit, "plugins.html", f"{_HOME}/plugins", servers=False)
+    return await _show_list(context, visit, "plugins.html", f"{_HOME}/plugins", servers=False)
 
 
-async def _listed(context: Context, visit: OperatorRequest, template: str, address: str, *, servers: bool) -> Response:
+async def _show_list(
+    context: Context, visit: OperatorRequest, template: str, address: str, *, servers: bool
+) -> Response:
     context.require_every_agent(visit)
     given = visit.request.query_params
     text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
@@ -56,7 +58,7 @@ async def _listed(context: Context, visit: OperatorRequest, template: str, addre
     states = await server_states(context.services, context.subjects.counting)
     lately = {one.name: one for one in await read_server_usage(context.services)}
     own = [state for state in states if (state.kind == "server") is servers]
-    found = ranked([state for state in own if _fits(state, text, phase)], lately)
+    found = rank_servers([state for state in own if _matches_filter(state, text, phase)], lately)
     here = query(address, q=text, state=phase, offset=offset or None)
     page = context.templates.page(
         template,
@@ -66,7 +68,7 @@ async def _listed(context: Context, visit: OperatorRequest, template: str, addre
         total=len(own),
         lately=lately,
         plugins=len(states) - len(own),
-        failing=_failing([state for state in states if state.kind != "server"]),
+        failing=_count_failing([state for state in states if state.kind != "server"]),
         text=text,
         phase=phase,
         shown_phases=[(one, one.replace("_", " ")) for one in PHASES if one in (phase, *_OFTEN)],
@@ -77,30 +79,30 @@ async def _listed(context: Context, visit: OperatorRequest, template: str, addre
     return kept_address(page, here) if servers else page
 
 
-def ranked(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> list[ServerState]:
+def rank_servers(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> list[ServerState]:
     """Return servers, what failed first, then those of which most calls failed, then the busiest."""
 
     def place(state: ServerState) -> tuple[int, int, int]:
         usage = lately.get(state.name)
         errors, calls = (usage.errors, usage.calls) if usage is not None else (0, 0)
-        return _urgency(state), -errors, -calls
+        return _order_of_state(state), -errors, -calls
 
     return sorted(states, key=place)
 
 
-def _fits(state: ServerState, text: str, phase: str) -> bool:
+def _matches_filter(state: ServerState, text: str, phase: str) -> bool:
     wanted = state.state in _TROUBLED if phase == _FAILED else not phase or state.state == phase
     return wanted and (not text or text.casefold() in state.name.casefold())
 
 
-def _urgency(state: ServerState) -> int:
+def _order_of_state(state: ServerState) -> int:
     """Return where a server stands: what failed first, then what warns or waits, then in the order of the file."""
     if state.state in _TROUBLED:
         return _TROUBLED.index(state.state)
     return len(_TROUBLED) if state.warnings or state.unavailable else len(_TROUBLED) + 1
 
 
-def _failing(states: Sequence[ServerState]) -> int:
+def _count_failing(states: Sequence[ServerState]) -> int:
     return sum(bool(state.unavailable) for state in states)
 
 
@@ -109,7 +111,7 @@ async def server(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     name, offset = visit.given("name"), offset_of(visit.request.query_params)
     state, standing = await server_head(context, name)
-    wanted = await context.subjects.logins.wanted(visit.operator.name) if state.login != "none" else ()
+    wanted = await context.subjects.logins.logins_wanted(visit.operator.name) if state.login != "none" else ()
     return context.templates.page(
         "server.html",
         visit,
@@ -119,7 +121,7 @@ async def server(context: Context, visit: OperatorRequest) -> Response:
         wanted=next((one for one in wanted if visit.names.meant(one.server) == name), None),
         offset=offset,
         limit=ROWS,
-        saying=await context.subjects.pins.saying(name) if state.kind == "server" else (),
+        saying=await context.subjects.pins.tools_with_findings(name) if state.kind == "server" else (),
         here=query(_ONE, name=state.name, offset=offset or None),
     )
 

@@ -71,7 +71,7 @@ async def session_page(context: Context, visit: OperatorRequest) -> Response:
         found=found,
         sent=await read_sent(context.services, key),
         timeline=await read_timeline(context.services, key, limit=TIMELINE),
-        groups=grouped(found.loaded),
+        groups=group_loaded(found.loaded),
         configured=configured,
         loadouts=loadouts,
         keeps=KEEPS,
@@ -102,7 +102,7 @@ class LoadedGroup:
         return sum(bool(row.unavailable) for row in self.rows)
 
 
-def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
+def group_loaded(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
     """Return what is loaded, by what it was loaded with: what is said of each is said once."""
     found: dict[tuple[object, ...], list[LoadedRow]] = {}
     for row in loaded:
@@ -126,8 +126,8 @@ async def change(context: Context, visit: OperatorRequest) -> Response:
     form = await visit.request.form()
     key = key_of(context, visit, form)
     session = await operated_session(context, visit, key)
-    outcome = await _changed(visit, session, text_of(form, "do"), form)
-    return after_form(context, visit, _notice(outcome), back=_address(_shown(visit, key)))
+    outcome = await _apply_change(visit, session, text_of(form, "do"), form)
+    return after_form(context, visit, _notice(outcome), back=_address(_shown_key(visit, key)))
 
 
 async def delete(context: Context, visit: OperatorRequest) -> Response:
@@ -145,11 +145,11 @@ async def delete(context: Context, visit: OperatorRequest) -> Response:
 
 async def delete_form(context: Context, visit: OperatorRequest) -> Response:
     """Ask whether a session is to be deleted."""
-    key = _shown(visit, key_of(context, visit, visit.request.query_params))
+    key = _shown_key(visit, key_of(context, visit, visit.request.query_params))
     return context.templates.page("delete_session.html", visit, key=key, back=_address(key))
 
 
-async def _changed(visit: OperatorRequest, session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
+async def _apply_change(visit: OperatorRequest, session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
     meant = visit.names.meant
     match do:
         case "load":
@@ -192,7 +192,7 @@ def key_of(context: Context, visit: OperatorRequest, given: Mapping[str, Any]) -
     return SessionKey(principal=principal, agent=agent, session=session)
 
 
-def _shown(visit: OperatorRequest, key: SessionKey) -> SessionKey:
+def _shown_key(visit: OperatorRequest, key: SessionKey) -> SessionKey:
     """Return a session's key as it is shown."""
     shown = visit.names.shown
     return SessionKey(principal=shown(key.principal), agent=shown(key.agent), session=shown(key.session))

@@ -27,7 +27,7 @@ async def signed_in(context: Context, request: Request) -> Response:
     """Sign in with the code or the token of the form."""
     cookie = sign_in_with(context, await request.form())
     if cookie is not None:
-        return _welcome(request, cookie)
+        return _welcome_response(request, cookie)
     what = "This code is not good any more." if context.access.by_code else "This token is not an operator's."
     return _form(context, wrong=what)
 
@@ -65,7 +65,7 @@ def _form(context: Context, *, wrong: str = "", code: str = "") -> Response:
     return context.templates.page("sign_in.html", None, status=status, wrong=wrong, by_code=by_code, code=code)
 
 
-def _welcome(request: Request, cookie: str) -> Response:
+def _welcome_response(request: Request, cookie: str) -> Response:
     return keep_signed_in(request, RedirectResponse(_HOME, status_code=303), cookie)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard.board.permissions import Permissions
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, UndoForm, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
@@ -30,7 +30,7 @@ async def agents_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the agents that the operator sees."""
     mask = context.board.services.masker.text
     seen = [
-        replace(_shown(visit, one), display_name=mask(one.display_name), role=mask(one.role))
+        replace(_shown_agent(visit, one), display_name=mask(one.display_name), role=mask(one.role))
         for one in context.agents(visit)
     ]
     paused = {
@@ -65,7 +65,7 @@ async def agent_page(context: Context, visit: OperatorRequest) -> Response:
     return context.templates.page(
         "agent.html",
         visit,
-        agent=_shown(visit, agent),
+        agent=_shown_agent(visit, agent),
         paused=replace(pauses, plugins=frozenset(map(visit.names.shown, pauses.plugins))),
         rows=rows,
         words=words,
@@ -87,7 +87,7 @@ async def members_page(context: Context, visit: OperatorRequest) -> Response:
     return context.templates.page(
         "members.html",
         visit,
-        agent=_shown(visit, agent),
+        agent=_shown_agent(visit, agent),
         kind=kind,
         name=name,
         rows=rows,
@@ -124,11 +124,14 @@ async def throw(context: Context, visit: OperatorRequest) -> Response:
     message = f"{one_line(shown['name'], limit=100)} {what} for agent {one_line(shown['agent'], limit=100)}."
     hint = "It binds the next call of every session."
     return after_form(
-        context, visit, Notice(message=message, hint=hint, undo=Undo(action="/console/switch", fields=undo)), back=back
+        context,
+        visit,
+        Notice(message=message, hint=hint, undo=UndoForm(action="/console/switch", fields=undo)),
+        back=back,
     )
 
 
-def _shown(visit: OperatorRequest, agent: Agent) -> Agent:
+def _shown_agent(visit: OperatorRequest, agent: Agent) -> Agent:
     return replace(agent, name=visit.names.shown(agent.name))
 
 

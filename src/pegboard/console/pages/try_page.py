@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import text_of
-from pegboard.console.sent_fields import FIELD, filled_in, meant_fields, parsed
+from pegboard.console.sent_fields import FIELD, filled_in, meant_fields, parse_json
 from pegboard.console.templating import query
 from pegboard.operators.explain import explain_for_operator
 from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, find_form_problems, make_trial_call
@@ -22,7 +22,7 @@ _OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
+class _FilledForm:
     """What was filled in: the texts by the names of inputs, what is wrong with them, and what came of the call."""
 
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -37,7 +37,7 @@ async def try_page(context: Context, visit: OperatorRequest) -> Response:
         agent = context.agents(visit)[0].name
     if agent:
         agent = context.agent(visit, agent).name
-    return await _page(context, visit, agent, tool, _Given())
+    return await _page(context, visit, agent, tool, _FilledForm())
 
 
 async def try_tool(context: Context, visit: OperatorRequest) -> Response:
@@ -55,11 +55,11 @@ async def try_tool(context: Context, visit: OperatorRequest) -> Response:
         )
     texts = {name: text for name, text in form.items() if isinstance(text, str)}
     if wrong:
-        return await _page(context, visit, agent, tool, _Given(texts=texts, wrong=wrong))
+        return await _page(context, visit, agent, tool, _FilledForm(texts=texts, wrong=wrong))
     tried = await make_trial_call(
         context.services, agent, tool, arguments, by=visit.operator.name, session=text_of(form, "session")
     )
-    return await _page(context, visit, agent, tool, _Given(texts=texts, tried=tried))
+    return await _page(context, visit, agent, tool, _FilledForm(texts=texts, tried=tried))
 
 
 def _arguments(
@@ -71,7 +71,7 @@ def _arguments(
     if not isinstance(text, str) or not text.strip():
         return found, {}
     try:
-        other = parsed(text)
+        other = parse_json(text)
     except (ValueError, RecursionError) as error:
         return found, {_OTHER: f"It is no JSON: {error}"}
     if not isinstance(other, dict):
@@ -82,7 +82,7 @@ def _arguments(
     return {**found, **others}, {}
 
 
-async def _page(context: Context, visit: OperatorRequest, agent: str, tool: str, given: _Given) -> Response:
+async def _page(context: Context, visit: OperatorRequest, agent: str, tool: str, given: _FilledForm) -> Response:
     services, shown = context.services, visit.names.shown
     explained = (
         await explain_for_operator(services, agent, tool, principal=visit.operator.name) if agent and tool else None

@@ -25,7 +25,7 @@ _HOME: Final = "/console/why"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _WhyQuestion:
     """What the address asks: nothing for ``agent`` is every one, ``tool`` is what is to be explained."""
 
     agent: str
@@ -42,7 +42,7 @@ class _Asked:
 
 async def why_page(context: Context, visit: OperatorRequest) -> Response:
     """Show why an agent can or cannot call something; without an agent, which agents may use it."""
-    asked, services, shown = _asked(context, visit), context.services, visit.names.shown
+    asked, services, shown = _read_question(context, visit), context.services, visit.names.shown
     if not asked.tool:
         raise UsageError("No tool is named.", hint="Choose one on the page Tools.")
     chosen, permissions = None, None
@@ -51,8 +51,8 @@ async def why_page(context: Context, visit: OperatorRequest) -> Response:
         chosen = await explain_for_operator(services, asked.agent, asked.tool, **session)
     else:
         permissions = await who_may_use(services, [agent.name for agent in context.agents(visit)], asked.tool)
-    approvals = await _waiting(context, asked)
-    asked = _Asked(**{field: shown(text) for field, text in asdict(asked).items()})
+    approvals = await _waiting_approvals(context, asked)
+    asked = _WhyQuestion(**{field: shown(text) for field, text in asdict(asked).items()})
     return context.templates.page(
         "why.html",
         visit,
@@ -76,7 +76,9 @@ async def load(context: Context, visit: OperatorRequest) -> Response:
     outcome = await session.load(name)
     kind = "error" if outcome.status == "refused" else "done"
     notice = Notice(message=outcome.message, kind=kind)
-    return after_form(context, visit, notice, back=_back(form, visit.names.shown(agent), visit.names.shown(name)))
+    return after_form(
+        context, visit, notice, back=_return_address(form, visit.names.shown(agent), visit.names.shown(name))
+    )
 
 
 async def restart(context: Context, visit: OperatorRequest) -> Response:
@@ -88,15 +90,15 @@ async def restart(context: Context, visit: OperatorRequest) -> Response:
     notice = Notice(
         message=f"Server {one_line(state.name, limit=100)} was started again.", hint=f"It is {state.state} now."
     )
-    return after_form(context, visit, notice, back=_back(form, "", state.name))
+    return after_form(context, visit, notice, back=_return_address(form, "", state.name))
 
 
-def _asked(context: Context, visit: OperatorRequest) -> _Asked:
+def _read_question(context: Context, visit: OperatorRequest) -> _WhyQuestion:
     given, seen = visit.given, context.agents(visit)
     agent = given("agent")
     if agent or len(seen) == 1:
         agent = context.agent(visit, agent).name if agent else seen[0].name
-    return _Asked(
+    return _WhyQuestion(
         agent=agent,
         principal=given("principal").strip() or LOCAL,
         session=given("session").strip(),
@@ -104,7 +106,7 @@ def _asked(context: Context, visit: OperatorRequest) -> _Asked:
     )
 
 
-async def _waiting(context: Context, asked: _Asked) -> tuple[str, ...]:
+async def _waiting_approvals(context: Context, asked: _WhyQuestion) -> tuple[str, ...]:
     """Return the approvals for which calls of a tool wait in the session."""
     if not (asked.agent and asked.session):
         return ()
@@ -119,7 +121,7 @@ async def _waiting(context: Context, asked: _Asked) -> tuple[str, ...]:
     )
 
 
-def _back(form: Mapping[str, Any], agent: str, name: str) -> str:
+def _return_address(form: Mapping[str, Any], agent: str, name: str) -> str:
     """Return where a form came from, if that is an address of this page."""
     back = text_of(form, "back")
     return back if back.startswith(f"{_HOME}?") else query(_HOME, agent=agent, tool=name)

@@ -178,7 +178,7 @@ class Changes:
         self._newest += 1
         self._first = self._newest
         self._last.clear()
-        self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
+        self._ends = [self._board.on(event, partial(self._note_event, event)) for event in TOPICS]
         self._looked = looked = asyncio.Event()
         self._token = self._activity = None
         self._surface_at = self._board.services.live.newest or -1.0
@@ -193,7 +193,7 @@ class Changes:
         self._looking.cancel()
         self._looking = None
 
-    def _note(self, event: str, _: Mapping[str, Any]) -> None:
+    def _note_event(self, event: str, _: Mapping[str, Any]) -> None:
         self.tell(TOPICS[event], often=event in OFTEN)
 
     def tell(self, topics: Iterable[str], *, often: bool = False) -> None:
@@ -207,13 +207,13 @@ class Changes:
     async def _look_on(self, looked: asyncio.Event) -> None:
         try:
             while True:
-                await self._look()
+                await self._look_for_changes()
                 looked.set()
-                await self._wait()
+                await self._wait_for_interest()
         finally:
             looked.set()
 
-    async def _wait(self) -> None:
+    async def _wait_for_interest(self) -> None:
         """Wait until it may be worth to look again."""
         if self._token is not None:
             with suppress(StoreError):
@@ -221,7 +221,7 @@ class Changes:
                 return
         await asyncio.sleep(LOOK_EVERY)
 
-    async def _look(self) -> None:
+    async def _look_for_changes(self) -> None:
         """Note what servers do and what other processes store; what this one stores comes with an event as well."""
         services, token, known = self._board.services, self._token, self._activity
         try:

@@ -184,26 +184,26 @@ class Decisions:
         loadout, agent = self.loadout, self._given.agent
         if loadout is not None:
             link = loadout.includes(plugin.name, plugin.category)
-            pattern = _reaching(plugin, loadout.discovers(plugin.name, plugin.category))
+            pattern = _pattern_reaching(plugin, loadout.discovers(plugin.name, plugin.category))
             if link is not None:
                 text = f"Loadout '{loadout.name}' makes it active (by '{link}')."
                 yield Reason(code="granted_loadout", text=text, where=self._loadout_place(link))
             elif pattern is not None:
                 text = f"Loadout '{loadout.name}' makes it discoverable (pattern '{pattern}')."
                 yield Reason(code="granted_discoverable", text=text)
-        pattern = _reaching(plugin, matches_any(agent.discoverable, plugin.name))
+        pattern = _pattern_reaching(plugin, matches_any(agent.discoverable, plugin.name))
         if pattern is not None:
             text = f"It is discoverable (pattern '{pattern}')."
             yield Reason(code="granted_discoverable", text=text, where=agent.place)
 
     def _switched_on(self, tool: Tool) -> Switch | None:
         switches = self._given.switches
-        own = switches.own(tool)
+        own = switches.switch_of_tool(tool)
         return next((switch for switch in (*switches.bundles(tool), own) if switch is not None and switch.on), None)
 
     def denials(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         """Yield everything that denies a tool; one without a name stands for a plugin that was not asked yet."""
-        yield from self._paused(plugin)
+        yield from self._pause_reasons(plugin)
         yield from self._switched_off(tool, plugin)
         yield from self._excluded_by_loadouts(tool, plugin)
         scope = self._given.scope
@@ -215,7 +215,7 @@ class Decisions:
             text = "Every entry that names its plugin excludes it (include_tools, exclude_tools)."
             yield Reason(code="denied_filter", text=text, where=filters[0].member.place)
 
-    def _paused(self, plugin: Plugin) -> Iterator[Reason]:
+    def _pause_reasons(self, plugin: Plugin) -> Iterator[Reason]:
         pauses, agent = self._given.switches.pauses, self._given.agent.name
         if pauses.agent:
             yield pause_reason(self._given.agent)
@@ -226,7 +226,7 @@ class Decisions:
     def _switched_off(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         bundles = self._given.switches.bundles(tool)
         off = [switch for switch in bundles if not switch.on]
-        own = self._given.switches.own(tool)
+        own = self._given.switches.switch_of_tool(tool)
         if off:
             yield from (switch_reason(switch, self._given.agent) for switch in off)
         elif own is not None and not own.on:
@@ -271,7 +271,7 @@ def switch_reason(switch: Switch, agent: Agent) -> Reason:
     return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
 
 
-def _reaching(plugin: Plugin, pattern: str | None) -> str | None:
+def _pattern_reaching(plugin: Plugin, pattern: str | None) -> str | None:
     """Return the pattern, or None where it does not reach the plugin: a category alone brought that in (L9)."""
     return None if plugin.by_category else pattern
 

@@ -43,10 +43,10 @@ def definition_diff(before: JsonObject, after: JsonObject) -> str:
     end = _count_shared(old[start:][::-1], new[start:][::-1])
     if max(len(old), len(new)) - start - end > _MOST_COMPARED:
         removed, added = old[start : len(old) - end], new[start : len(new) - end]
-        return _bounded([*(f"-{line}" for line in removed), *(f"+{line}" for line in added)])
+        return _cut_lines([*(f"-{line}" for line in removed), *(f"+{line}" for line in added)])
     low, high = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
     found = unified_diff(old[low : len(old) - high], new[low : len(new) - high], n=_CONTEXT, lineterm="")
-    return _bounded(["@@" if line.startswith("@@") else line for line in found][2:])
+    return _cut_lines(["@@" if line.startswith("@@") else line for line in found][2:])
 
 
 def _lines(definition: JsonObject) -> list[str]:
@@ -59,25 +59,25 @@ def _count_shared(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _bounded(lines: Sequence[str]) -> str:
+def _cut_lines(lines: Sequence[str]) -> str:
     """Return lines as they can be seen; of too many the first and the last: text may stand at the end of many."""
-    found = list(_fitting(lines, LIMIT))
+    found = list(_lines_within(lines, LIMIT))
     if len(found) == len(lines):
         return "\n".join(found)
-    first = list(_fitting(lines, LIMIT // 2 - 40))
-    last = [*_fitting(lines[: len(first) - 1 : -1], LIMIT // 2)][::-1]
+    first = list(_lines_within(lines, LIMIT // 2 - 40))
+    last = [*_lines_within(lines[: len(first) - 1 : -1], LIMIT // 2)][::-1]
     return "\n".join([*first, f"… {len(lines) - len(first) - len(last):,} more lines …", *last])
 
 
-def _fitting(lines: Iterable[str], room: int) -> Iterator[str]:
-    for line in (f"{line[:1]}{_seen(line[1:])}" for line in lines):
+def _lines_within(lines: Iterable[str], room: int) -> Iterator[str]:
+    for line in (f"{line[:1]}{_visible_line(line[1:])}" for line in lines):
         room -= len(line) + 1
         if room < 0:
             return
         yield line
 
 
-def _seen(line: str) -> str:
+def _visible_line(line: str) -> str:
     text = line.lstrip(" ") or line
     blanks = _BLANKS.sub(lambda run: f"<{len(run[0])} characters of blanks>", text)
     return f"{line[: len(line) - len(text)]}{visible(without_long_runs(blanks))}"

@@ -41,7 +41,7 @@ class AgentEntries:
         """Return the entries of every toolkit that is allowed or switched on, in the agent's order."""
         names = dict.fromkeys((*self._agent.allowed_toolkits, *self._switches.toolkits_on))
         known = self._world.toolkits
-        return {name: self.looked_up.of(name) for name in names if name in known}
+        return {name: self.looked_up.entries_of_toolkit(name) for name in names if name in known}
 
     def may_load(self, toolkit: str) -> bool:
         """Return whether a toolkit is allowed or switched on, and not switched off; the agent is not paused."""
@@ -68,7 +68,7 @@ class AgentEntries:
         A toolkit that is switched off is among them: switching it off must not undo its filters.
         """
         off = (name for name in self._switches.toolkits if name not in self.toolkits)
-        others = (self.looked_up.of(name) for name in off)
+        others = (self.looked_up.entries_of_toolkit(name) for name in off)
         return _by_plugin((self.essential, self.static, *self.toolkits.values(), *others))
 
     def of_tool(self, tool: Tool) -> Entry:

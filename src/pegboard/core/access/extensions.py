@@ -33,12 +33,12 @@ _AS_WRITTEN: Final = frozenset({"_meta", "frontmatter"})
 # -- what a server declares ------------------------------------------------------------------------
 
 
-def declared(capabilities: Mapping[str, Any]) -> Frozen:
+def declared_extensions(capabilities: Mapping[str, Any]) -> Frozen:
     """Return what of a server's capabilities is none of those that every server may have, as it stood on the wire."""
     return Frozen({name: value for name, value in capabilities.items() if name not in _CORE})
 
 
-def merged(servers: Iterable[JsonObject], *, modern: bool) -> dict[str, Any]:
+def merge_extensions(servers: Iterable[JsonObject], *, modern: bool) -> dict[str, Any]:
     """Return the capabilities that a client is told, of what its servers declare; ``modern`` is its era.
 
     >>> merged([{"extensions": {"com.ex/a": {"kinds": ["x"]}}}, {"extensions": {"com.ex/a": {}}}], modern=True)
@@ -49,9 +49,9 @@ def merged(servers: Iterable[JsonObject], *, modern: bool) -> dict[str, Any]:
     for server in servers:
         for name, settings in _extensions(server).items():
             if _passes(name) and (modern or name != TASKS_EXTENSION):
-                extensions[name] = _both(extensions.get(name, {}), settings)
+                extensions[name] = _join_values(extensions.get(name, {}), settings)
         if not modern and (tasks := server.get(_HANDSHAKE_TASKS)) is not None:
-            found[_HANDSHAKE_TASKS] = _both(found.get(_HANDSHAKE_TASKS, {}), tasks)
+            found[_HANDSHAKE_TASKS] = _join_values(found.get(_HANDSHAKE_TASKS, {}), tasks)
     return {**({"extensions": extensions} if extensions else {}), **found}
 
 
@@ -93,11 +93,11 @@ def _passes(name: str) -> bool:
     return name.rpartition("/")[2] not in _OF_CONNECTIONS
 
 
-def _both(first: Any, second: Any) -> Any:
+def _join_values(first: Any, second: Any) -> Any:
     """Return what two servers declare under one name: what either can do."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         one, other = cast("Mapping[str, Any]", first), cast("Mapping[str, Any]", second)
-        return {key: _both(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+        return {key: _join_values(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
                 for key in (*one, *(key for key in other if key not in one))}  # fmt: skip
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         both = [*cast("list[Any]", first), *cast("list[Any]", second)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.loadouts import BUILT_IN, category_of, matches
+from pegboard.core.model.loadouts import BUILT_IN, category_of, matches_pattern
 from pegboard.core.model.specs import OWN_FOLDER
 
 GrantKey = tuple[str, ...]
@@ -64,7 +64,7 @@ class GrantChange:
     def __str__(self) -> str:
         if self.key[0] == FILES:
             return f"{self.key[-1]}: {'new' if self.before is None else 'gone' if self.after is None else 'changed'}"
-        return f"{self.name}: {_shown(self.before)} → {_shown(self.after)}"
+        return f"{self.name}: {_grant_text(self.before)} → {_grant_text(self.after)}"
 
 
 def changes(before: Grants, after: Grants, *, off: Iterable[str] = ()) -> tuple[GrantChange, ...]:
@@ -80,14 +80,18 @@ def changes(before: Grants, after: Grants, *, off: Iterable[str] = ()) -> tuple[
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old != new and not _registered_plugin_came_or_went(key, old, new, before):
-            widens = _widens(key, old, new) and not _gone(key, after) and not (old is None and _covered(key, before))
-            widens = widens or (new is None and _covered(key, after))  # a pattern takes its place
+            widens = (
+                _gives_more_rights(key, old, new)
+                and not _is_removed(key, after)
+                and not (old is None and _is_covered(key, before))
+            )
+            widens = widens or (new is None and _is_covered(key, after))  # a pattern takes its place
             widens = widens or (old is not None and key[:2] in denying and key[2:3] in ((), ("tools",)))
             found.append(GrantChange(key=key, before=old, after=new, widens=widens))
     return tuple(found)
 
 
-def _widens(key: GrantKey, before: Grant | None, after: Grant | None) -> bool:
+def _gives_more_rights(key: GrantKey, before: Grant | None, after: Grant | None) -> bool:
     """Return whether a change of one entry gives somebody more rights; what cannot be compared counts as if it did."""
     if key[2:3] and key[2] in _EITHER_WAY:
         return True
@@ -113,15 +117,15 @@ def _registered_plugin_came_or_went(key: GrantKey, old: Grant | None, new: Grant
     values = [grant.value for grant in (old, new) if grant is not None]
     if key[0] != "plugins" or len(key) != 2 or any(value != REGISTERED for value in values):
         return False
-    return old is not None or not _awaited(key[1], before)
+    return old is not None or not _is_awaited(key[1], before)
 
 
-def _awaited(plugin: str, granted: Grants) -> bool:
+def _is_awaited(plugin: str, granted: Grants) -> bool:
     """Return whether a pattern, a category or a loadout of Pegboard's own may reach a plugin once it is there."""
     category = (category_of(plugin) or "").casefold()
     for key, grant in granted.items():
         match key:
-            case (_, _, "discoverable", pattern) if matches(pattern, plugin):
+            case (_, _, "discoverable", pattern) if matches_pattern(pattern, plugin):
                 return True
             case ("loadouts", _, "categories", name) if name.casefold() == category:
                 return True
@@ -132,12 +136,12 @@ def _awaited(plugin: str, granted: Grants) -> bool:
     return False
 
 
-def _gone(key: GrantKey, after: Grants) -> bool:
+def _is_removed(key: GrantKey, after: Grants) -> bool:
     """Return whether what the entry speaks of is not there any more: to be there again, it is granted anew."""
     return len(key) > 2 and key[0] in _BASES and key not in after and key[:2] not in after
 
 
-def _covered(key: GrantKey, granted: Grants) -> bool:
+def _is_covered(key: GrantKey, granted: Grants) -> bool:
     """Return whether another pattern that is granted reaches as far as an entry."""
     if key[2:3] not in (("discoverable",), ("agents",)):
         return False
@@ -209,17 +213,17 @@ def grants_to_text(grants: Grants) -> str:
 def grants_from_text(text: str) -> dict[GrantKey, Grant]:
     """Return grants of their JSON; raises ``ValueError`` for anything else."""
     try:
-        return dict(_read(json.loads(text)))
+        return dict(_read_rows(json.loads(text)))
     except (TypeError, KeyError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
 
-def _read(rows: Any) -> Iterator[tuple[GrantKey, Grant]]:
+def _read_rows(rows: Any) -> Iterator[tuple[GrantKey, Grant]]:
     for key, value, denies in rows:
         yield tuple(str(part) for part in key), Grant(value=value, denies=denies is True)
 
 
-def _shown(grant: Grant | None) -> str:
+def _grant_text(grant: Grant | None) -> str:
     if grant is None:
         return "absent"
     if grant.value in (True, {}) and not grant.denies:

@@ -21,7 +21,7 @@ _WITH_EXPONENT = 1e16
 """From here on JSON writes a number with few characters (1e+16): a pattern that counts them would miss it."""
 
 
-def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
+def broken_rule(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
     """Return which rule a call breaks, or nothing; the value that breaks it is never repeated (X4).
 
     An argument that the call does not give breaks no rule. A rule about an argument that the tool does
@@ -33,7 +33,7 @@ def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
             return f"'{tool.wire}' is guarded by {where}, and it has no argument '{argument}'; it cannot be called."
         if argument not in arguments:
             continue
-        why = _breaks(rule, arguments[argument])
+        why = _why_broken(rule, arguments[argument])
         if why:
             return f"'{tool.wire}' is not called: its argument '{argument}' {why} ({where}.{why.kind})."
     return ""
@@ -58,42 +58,44 @@ def known_arguments(tool: Tool) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else EMPTY
 
 
-class _Why(str):
+class _BrokenRule(str):
     """The text of how a rule is broken; ``kind`` is which of its two lists did it."""
 
     __slots__ = ("kind",)
     kind: str
 
     @classmethod
-    def of(cls, kind: str, text: str) -> _Why:
+    def of(cls, kind: str, text: str) -> _BrokenRule:
         why = cls(text)
         why.kind = kind
         return why
 
 
-def matched(patterns: Iterable[str], value: Any) -> str | None:
+def first_match(patterns: Iterable[str], value: Any) -> str | None:
     """Return the first pattern that a value matches in any way to read it, or None."""
-    return next((pattern for pattern in patterns if any(_fits(pattern, form) for form in _every_form(value))), None)
+    return next(
+        (pattern for pattern in patterns if any(_matches_pattern(pattern, form) for form in _every_form(value))), None
+    )
 
 
-def _breaks(rule: JsonObject, value: Any) -> _Why:
-    denied = matched(rule.get("deny", ()), value)
+def _why_broken(rule: JsonObject, value: Any) -> _BrokenRule:
+    denied = first_match(rule.get("deny", ()), value)
     if denied is not None:
-        return _Why.of("deny", f"may not match '{denied}'")
+        return _BrokenRule.of("deny", f"may not match '{denied}'")
     allow: Iterable[str] | None = rule.get("allow")
-    if allow is not None and not _allowed(tuple(allow), value):
-        return _Why.of("allow", f"must match one of {', '.join(repr(p) for p in allow) or 'nothing'}")
-    return _Why.of("", "")
+    if allow is not None and not _all_readings_match(tuple(allow), value):
+        return _BrokenRule.of("allow", f"must match one of {', '.join(repr(p) for p in allow) or 'nothing'}")
+    return _BrokenRule.of("", "")
 
 
-def _allowed(patterns: tuple[str, ...], value: Any) -> bool:
+def _all_readings_match(patterns: tuple[str, ...], value: Any) -> bool:
     """Return whether every way to read a value matches one of the patterns; a list is its elements."""
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        whole = any(_fits(pattern, _text(items)) for pattern in patterns)
-        return whole or (bool(items) and all(_allowed(patterns, item) for item in items))
+        whole = any(_matches_pattern(pattern, _text(items)) for pattern in patterns)
+        return whole or (bool(items) and all(_all_readings_match(patterns, item) for item in items))
     readings = _readings(value) if isinstance(value, str) else (_text(value),)
-    return all(any(_fits(pattern, form) for pattern in patterns) for form in readings)
+    return all(any(_matches_pattern(pattern, form) for pattern in patterns) for form in readings)
 
 
 def _every_form(value: Any) -> Iterator[str]:
@@ -136,12 +138,12 @@ def _readings(value: str) -> tuple[str, ...]:
     ('2024-01 and more',)
     """
     found: dict[str, None] = {}
-    for text in decoded(value):
+    for text in decodings(value):
         found.update(dict.fromkeys(_normal(text)))
     return tuple(found)
 
 
-def decoded(value: str) -> Iterator[str]:
+def decodings(value: str) -> Iterator[str]:
     """Yield a text and what decoding it makes of it, round by round."""
     yield value
     for _ in range(_ROUNDS if "%" in value else 0):
@@ -173,6 +175,6 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(pattern))
 
 
-def _fits(pattern: str, text: str) -> bool:
+def _matches_pattern(pattern: str, text: str) -> bool:
     """Return whether a text matches: ``*`` is anything, ``?`` one character, ``[…]`` one of several."""
     return _pattern(pattern).match(text) is not None

@@ -36,7 +36,7 @@ class LoginOwner(NamedTuple):
     @property
     def scope(self) -> str:
         """Return who shares the connections that are made with it, as ``pool_scope`` has it."""
-        return _joined({"user": self.principal, **({"agent": self.agent} if self.agent else {})})
+        return _join_parts({"user": self.principal, **({"agent": self.agent} if self.agent else {})})
 
 
 def login_owner(permissions: CompiledPermissions, user: PoolUser) -> LoginOwner:
@@ -64,12 +64,12 @@ def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, user: PoolUse
             parts = {**({"agent": agent.name} if by_agent else {}), "client": user.client}
         case "client":
             return session_scope(agent.name, user)
-    return _joined({"user": user.principal, **parts})
+    return _join_parts({"user": user.principal, **parts})
 
 
 def session_scope(agent: str, user: PoolUser) -> str:
     """Return what a session of an agent has to itself where a plugin says so."""
-    return _joined({"user": user.principal, "agent": agent, "session": user.session})
+    return _join_parts({"user": user.principal, "agent": agent, "session": user.session})
 
 
 def without_passing_parts(scope: str) -> str:
@@ -95,13 +95,13 @@ def client_in(scope: str) -> str:
     return found.replace("%3A", ":").replace("%25", "%")
 
 
-def _joined(parts: Mapping[str, str]) -> str:
-    return ":".join(f"{kind}:{_escaped(name)}" for kind, name in parts.items())
+def _join_parts(parts: Mapping[str, str]) -> str:
+    return ":".join(f"{kind}:{_escape_name(name)}" for kind, name in parts.items())
 
 
 def may_see(scope: str, principal: str) -> bool:
     """Return whether what is used under a scope of ``pool_scope`` is shared by all, or this principal's own."""
-    own = f"user:{_escaped(principal)}"
+    own = f"user:{_escape_name(principal)}"
     return scope in ("", "shared", own) or scope.startswith(f"{own}:")
 
 
@@ -116,5 +116,5 @@ def _own_instance(spec: PluginSpec, user: PoolUser) -> Instance:
     return "principal" if spec.command is not None and user.principal != LOCAL else "all"
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     return name.replace("%", "%25").replace(":", "%3A")

@@ -55,7 +55,7 @@ class ListedItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class NameClash:
     """Two items that clients would know by one name, as ``plugin/name``: the first has it, the second is excluded."""
 
     name: str
@@ -68,7 +68,7 @@ class MergedList:
     """The offers of one kind by the name that clients know, and what was excluded because its name is taken."""
 
     offers: Mapping[str, ListedItem]
-    clashes: tuple[Clash, ...] = ()
+    clashes: tuple[NameClash, ...] = ()
 
 
 Target = tuple[str, str]
@@ -120,7 +120,7 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing]) -> MergedList:
     """
     key = KEYS[kind]
     offers: dict[str, ListedItem] = {}
-    clashes: list[Clash] = []
+    clashes: list[NameClash] = []
     for plugin, items in listings:
         seen: set[str] = set()
         for item in items:
@@ -135,7 +135,9 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing]) -> MergedList:
                 name = alias(plugin.name, name)
             if name in offers:
                 first = offers[name]
-                clashes.append(Clash(name=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
+                clashes.append(
+                    NameClash(name=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}")
+                )
                 continue
             wire = item if name == own else Frozen({**item, key: name})
             offers[name] = ListedItem(plugin=plugin.name, name=own, shown=name, wire=wire)
@@ -159,7 +161,7 @@ def owners(
     return list(dict.fromkeys((offer.plugin, uri) for offer in fitting))
 
 
-def completed(
+def server_for_completion(
     reference: JsonObject, visible: Iterable[str], prompts: MergedList, resources: MergedList, templates: MergedList
 ) -> tuple[str, JsonObject] | None:
     """Return the server that completes for a reference, and the reference as it knows it."""

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, Final, Literal, cast
 
-from pegboard.core.access.guards import decoded
+from pegboard.core.access.guards import decodings
 from pegboard.core.model.tools import EMPTY, JsonObject
 
 OwnKind = Literal["configuration", "loadout", "env file", "code", "store", "cache", "state", "client", "settings"]
@@ -68,7 +68,7 @@ class OwnPaths:
         >>> own.kind("/srv/PEGBOARD.yaml"), own.kind("/srv/loadouts/mine.yaml"), own.kind("/srv/notes.txt")
         ('configuration', 'loadout', None)
         """
-        name = folded(path)
+        name = fold_path(path)
         found = self.files.get(name) or self.folders.get(name) or (self.absent.get(name) if made else None)
         if found is not None:
             return found
@@ -76,24 +76,24 @@ class OwnPaths:
         above: list[OwnKind | None] = [self.folders.get(top) or self.absent.get(top) for top in tops]
         return next((kind for kind in above if kind is not None), None)
 
-    def below(self, folder: str) -> Iterator[tuple[str, OwnKind]]:
+    def own_files_below(self, folder: str) -> Iterator[tuple[str, OwnKind]]:
         """Yield what of Pegboard's own lies below a folder: the rest of each path, and what it is for."""
-        start = f"{folded(folder).rstrip('/')}/"
+        start = f"{fold_path(folder).rstrip('/')}/"
         for path, kind in (*self.files.items(), *self.folders.items()):
             if path.startswith(start):
                 yield path.removeprefix(start), kind
 
     def started_in(self, folder: str) -> Iterator[tuple[str, str]]:
         """Yield what is run from a folder, from above or from below it: each path, and what that is."""
-        name = folded(folder)
+        name = fold_path(folder)
         below = f"{name.rstrip('/')}/"
         for path, what in self.started.items():
-            place = folded(path)
+            place = fold_path(path)
             if place == name or place.startswith(below) or name.startswith(f"{place}/"):
                 yield path, what
 
 
-def folded(path: str) -> str:
+def fold_path(path: str) -> str:
     """Return a path as it is compared: no file system tells fewer spellings apart."""
     return unicodedata.normalize("NFC", path).casefold()
 
@@ -114,7 +114,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         return
     if isinstance(value, str):
         yield value
-        for inner in _within(value):
+        for inner in _json_values_in(value):
             yield from _texts(inner, depth + 1)
         if "\n" in value:
             yield from patched_paths(value)
@@ -127,7 +127,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
             yield from _texts(inner, depth + 1)
 
 
-def _within(text: str) -> Iterator[Any]:
+def _json_values_in(text: str) -> Iterator[Any]:
     """Yield what stands in a text as JSON: all of it, or what begins with a line."""
     end = 0
     for found in islice(_JSON.finditer(text), _MOST_JSON):
@@ -158,7 +158,7 @@ def path_forms(text: str) -> tuple[str, ...]:
     if not text or len(text) > _LONGEST or "\0" in text:
         return ()
     found: dict[str, None] = {}
-    for plain in decoded(text):
+    for plain in decodings(text):
         bare = plain.strip().strip("\"'`").removeprefix("@")
         for form in (plain, bare, bare.replace("\\", "/")):
             found.update(dict.fromkeys(_parts_of(form)))
@@ -186,7 +186,7 @@ def _parts_of(text: str) -> Iterator[str]:
                     yield f"/{rest.partition('/')[2]}"  # what came first was a host
 
 
-def sweeps(tool: str) -> bool:
+def is_moving_tool(tool: str) -> bool:
     """Return whether a tool of this name copies, moves or removes what it is given, folders with all that is in them.
 
     >>> sweeps("delete_file"), sweeps("moveFile"), sweeps("list_files"), sweeps("remote")
@@ -235,19 +235,19 @@ def patched_paths(text: str) -> Iterator[str]:
         if after.startswith(_SEARCH):
             yield from _direct(before if line.startswith(_FENCE) else line)
         for name in _headers(header, git=git, diff=diff):
-            yield from _spellings(name)
+            yield from _possible_names(name)
 
 
 def _headers(line: str, *, git: bool, diff: bool) -> Iterator[str]:
     """Yield the names of files in one line of a diff."""
     if git and line.startswith(_GIT):
-        yield from _both(line.removeprefix(_GIT))
+        yield from _split_diff_names(line.removeprefix(_GIT))
     for form, counts in ((_MOVED, git), (_INDEX, True), (_HEADER, diff)):
         if counts and (found := form.fullmatch(line)):
             yield found[1]
 
 
-def _both(rest: str) -> Iterator[str]:
+def _split_diff_names(rest: str) -> Iterator[str]:
     """Yield the two names behind ``diff --git``, which may have spaces in them."""
     if quoted := [found[0] for found in _QUOTED.finditer(rest)]:
         yield from quoted
@@ -260,27 +260,27 @@ def _both(rest: str) -> Iterator[str]:
 
 def _direct(name: str) -> Iterator[str]:
     """Yield what a name means of which nothing takes folders away but a first one, as git writes it."""
-    for spelling in _dateless(name):
+    for spelling in _names_without_date(name):
         yield from filter(None, (spelling, spelling.partition("/")[2]))
 
 
-def _spellings(name: str) -> Iterator[str]:
+def _possible_names(name: str) -> Iterator[str]:
     """Yield what a name in a diff may mean: as it is, and without its first folders."""
-    for spelling in _dateless(name):
+    for spelling in _names_without_date(name):
         yield spelling
         parts = [part for part in spelling.split("/") if part not in ("", ".")][-_MOST_PARTS:]
         yield from (shorter for start in range(len(parts)) if (shorter := "/".join(parts[start:])) != spelling)
 
 
-def _dateless(name: str) -> Iterator[str]:
+def _names_without_date(name: str) -> Iterator[str]:
     """Yield a name without quotation marks, as it is and without a date behind it."""
     plain = name.partition("\t")[0].strip()
     if found := _QUOTED.match(plain):
-        plain = _unescaped(found[1])
+        plain = _unescape_name(found[1])
     yield from filter(None, dict.fromkeys((plain, plain.partition(" ")[0])))
 
 
-def _unescaped(text: str) -> str:
+def _unescape_name(text: str) -> str:
     """Return a name as git writes it between quotation marks, with its bytes."""
 
     def byte(found: re.Match[bytes]) -> bytes:

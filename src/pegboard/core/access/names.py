@@ -35,7 +35,7 @@ class NearName(Generic[T_co]):
 
 
 @dataclass(slots=True)
-class Hidden:
+class HiddenTool:
     """A tool of this name that the agent may not use, and why; its model learns of neither."""
 
     tool: Tool
@@ -43,20 +43,20 @@ class Hidden:
 
 
 @dataclass(slots=True)
-class Unseen:
+class UnseenTool:
     """The plugin, not asked for its tools yet, to which a tool of this name would belong."""
 
     plugin: Plugin
 
 
 @dataclass(slots=True)
-class Unknown:
+class UnknownName:
     """Nothing of this name, as far as is known."""
 
 
 def resolve(
     permissions: CompiledPermissions, name: str, loaded: Container[str] = ()
-) -> ExactName[Ref] | NearName[Ref] | Unseen | Unknown:
+) -> ExactName[Ref] | NearName[Ref] | UnseenTool | UnknownName:
     """Return what a name means to a load, among what the agent may have: toolkit, then plugin, then tool.
 
     ``toolkit:``, ``plugin:``, ``tool:`` and ``category:`` in front say which; a category is never meant by a bare name.
@@ -78,7 +78,7 @@ def lookup(permissions: CompiledPermissions, name: str, loaded: Container[str] =
     match resolve(permissions, name, loaded):
         case ExactName(subject) | NearName(subject):
             return subject
-        case Unseen() | Unknown():
+        case UnseenTool() | UnknownName():
             return None
 
 
@@ -103,7 +103,7 @@ def name_to_load(permissions: CompiledPermissions, tool: Tool) -> str:
 
 def resolve_called(
     permissions: CompiledPermissions, name: str, *, loaded: Container[str] = (), used: Collection[str] = ()
-) -> ExactName[Tool] | NearName[Tool] | Hidden | Unseen | Unknown:
+) -> ExactName[Tool] | NearName[Tool] | HiddenTool | UnseenTool | UnknownName:
     """Return what a name means to a call: a tool by its id or wire name, else by its own name (G10).
 
     Of several permitted tools with one wire name the call means the one that is ``loaded``, else the first in the order
@@ -129,8 +129,8 @@ def resolve_called(
         if len(alike) == 1:
             return NearName(alike[0])
     missing = _not_found(permissions, name)
-    hidden = next(iter(catalog.meant_by(name)), None) if isinstance(missing, Unknown) else None
-    return missing if hidden is None else Hidden(hidden, permissions.decide(hidden).reasons[0])
+    hidden = next(iter(catalog.meant_by(name)), None) if isinstance(missing, UnknownName) else None
+    return missing if hidden is None else HiddenTool(hidden, permissions.decide(hidden).reasons[0])
 
 
 def find_called(permissions: CompiledPermissions, name: str, loaded: Container[str] = ()) -> Tool | None:
@@ -138,11 +138,11 @@ def find_called(permissions: CompiledPermissions, name: str, loaded: Container[s
     match resolve_called(permissions, name, loaded=loaded):
         case ExactName(tool) | NearName(tool):
             return tool
-        case Hidden() | Unseen() | Unknown():
+        case HiddenTool() | UnseenTool() | UnknownName():
             return None
 
 
-def resolve_tool(catalog: Catalog, name: str) -> ExactName[Tool] | NearName[Tool] | Unseen | Unknown:
+def resolve_tool(catalog: Catalog, name: str) -> ExactName[Tool] | NearName[Tool] | UnseenTool | UnknownName:
     """Return the tool that a name means to an operator, whoever may use it (F5)."""
     kind, bare = split_kind(name)
     if kind in (None, "tool"):
@@ -152,7 +152,7 @@ def resolve_tool(catalog: Catalog, name: str) -> ExactName[Tool] | NearName[Tool
         if len(alike) == 1:
             return NearName(alike[0])
     owner = next(catalog.unseen_owners(name), None)
-    return Unknown() if owner is None else Unseen(owner)
+    return UnknownName() if owner is None else UnseenTool(owner)
 
 
 def tool_of_agent(permissions: CompiledPermissions, name: str, loaded: Container[str] = ()) -> Tool | None:
@@ -172,15 +172,15 @@ def named_tool(catalog: Catalog, name: str) -> Tool | None:
     match resolve_tool(catalog, name):
         case ExactName(tool) | NearName(tool):
             return tool
-        case Unseen() | Unknown():
+        case UnseenTool() | UnknownName():
             return None
 
 
-def _not_found(permissions: CompiledPermissions, name: str) -> Unseen | Unknown:
+def _not_found(permissions: CompiledPermissions, name: str) -> UnseenTool | UnknownName:
     """Return the plugin that may turn out to have what no known name means to the agent."""
     owners = permissions.world.catalog.unseen_owners(name)
     owner = next((plugin for plugin in owners if permissions.grants_unseen(plugin)), None)
-    return Unknown() if owner is None else Unseen(owner)
+    return UnknownName() if owner is None else UnseenTool(owner)
 
 
 def _exact(permissions: CompiledPermissions, name: str, loaded: Container[str]) -> Ref | None:

@@ -44,7 +44,7 @@ def once_per_permissions(compute: Callable[Concatenate[S, P], T]) -> Callable[Co
     """
 
     @wraps(compute)
-    def once(permissions: S, *key: Any) -> T:
+    def compute_once(permissions: S, *key: Any) -> T:
         kept = permissions.derived
         try:
             return cast("T", kept[compute, *key])
@@ -52,7 +52,7 @@ def once_per_permissions(compute: Callable[Concatenate[S, P], T]) -> Callable[Co
             value = kept[compute, *key] = cast("Any", compute)(permissions, *key)
             return value
 
-    return cast("Callable[Concatenate[S, P], T]", once)
+    return cast("Callable[Concatenate[S, P], T]", compute_once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +154,11 @@ class CompiledPermissions:
         now, then = self.world.catalog.plugins, before.world.catalog.plugins
         others = (name for name, plugin in now.items() if then.get(name) is not plugin)
         paused = self.constraints.pauses.plugins ^ before.constraints.pauses.plugins
-        return frozenset((*others, *(then.keys() - now.keys()), *self._named(), *before._named(), *paused))
+        return frozenset(
+            (*others, *(then.keys() - now.keys()), *self._plugins_named(), *before._plugins_named(), *paused)
+        )
 
-    def _named(self) -> Iterator[str]:
+    def _plugins_named(self) -> Iterator[str]:
         """Yield the plugins of which an entry or a switch speaks, or of a tool."""
         yield from self.entries.filters
         yield from self.switches.plugins
@@ -298,7 +300,7 @@ class PluginPermissions:
 
     def decide_unseen(self, plugin: Plugin) -> Decision:
         """Return whether a plugin whose tools are not known yet would be permitted, and why (P1)."""
-        agent, denials = self._given.agent, tuple(self._decisions.denials(_nameless(plugin), plugin))
+        agent, denials = self._given.agent, tuple(self._decisions.denials(_placeholder_tool(plugin), plugin))
         named = self._given.entries.by_plugin.get(plugin.name, ())
         where = plugin.place or next((entry.member.place for entry in named), agent.place)
         text = f"Plugin '{plugin.name}' is granted to agent '{agent.name}'."
@@ -329,7 +331,7 @@ class PluginPermissions:
         return self._decisions.permits(tool) or self.scope_alone(tool)
 
     def _denial_codes(self, plugin: Plugin) -> Sequence[str]:
-        return [reason.code for reason in self._decisions.denials(_nameless(plugin), plugin)]
+        return [reason.code for reason in self._decisions.denials(_placeholder_tool(plugin), plugin)]
 
     def _names_whole(self, plugin: Plugin) -> bool:
         """Return whether an entry or a switch names the plugin, or a loadout or pattern grants it."""
@@ -339,6 +341,6 @@ class PluginPermissions:
         return next(self._decisions.plugin_grants(plugin), None) is not None
 
 
-def _nameless(plugin: Plugin) -> Tool:
+def _placeholder_tool(plugin: Plugin) -> Tool:
     """Return the tool that stands for what a plugin may have that was not asked yet."""
     return Tool(plugin=plugin.name, name="")

@@ -253,9 +253,9 @@ def judge(
     (PinName(kind='tool', tool='log'),)
     """
     if known is None or not known.compares:
-        rows = tuple(_first(name, one, known) for name, one in listed.items())
+        rows = tuple(_first_pin(name, one, known) for name, one in listed.items())
         return Judgement(rows=rows, first=True, added=tuple(listed))
-    pins, found = known.pins, _Found()
+    pins, found = known.pins, _PinDifferences()
     renamed = policy != "trust" and any(pin.digest and name not in listed for name, pin in pins.items())
     for name, one in listed.items():
         pin = pins.get(name)
@@ -263,14 +263,14 @@ def judge(
             waits = policy == "ask" or renamed or name in taken or pin is not None
             found.new(name, one, pin, waits=waits and policy != "trust" and name.kind == "tool")
         elif pin.digest != one.digest:
-            found.other(pin, one, passes=policy == "trust")
+            found.add_changed(pin, one, passes=policy == "trust")
         elif pin.waiting:
             found.rows.append(pin._replace(waiting=""))
             found.released.append(name)
     return found.judgement()
 
 
-def _first(name: PinName, one: Listed, known: ServerPins | None) -> Pin:
+def _first_pin(name: PinName, one: Listed, known: ServerPins | None) -> Pin:
     """Return the first pin of a tool; of a server with pins of another version, what did not count still does not."""
     if known is None:
         return Pin(name, one.digest, "", one.read_only, one.harmless)
@@ -278,7 +278,7 @@ def _first(name: PinName, one: Listed, known: ServerPins | None) -> Pin:
     return Pin(name, one.digest, "", one.read_only and before.read_only, one.harmless and before.harmless)
 
 
-class _Found:
+class _PinDifferences:
     """What differs from the pins, as it is found."""
 
     def __init__(self) -> None:
@@ -301,7 +301,7 @@ class _Found:
             self.rows.append(Pin(name, waiting=one.digest))
             self.reported.append(name)
 
-    def other(self, pin: Pin, one: Listed, *, passes: bool) -> None:
+    def add_changed(self, pin: Pin, one: Listed, *, passes: bool) -> None:
         """Take in a tool that is another than its pin; one that waits already is not reported again."""
         if passes:
             read_only, harmless = pin.read_only and one.read_only, pin.harmless and one.harmless
@@ -326,7 +326,7 @@ class _Found:
         )
 
 
-def accepted(known: ServerPins, name: PinName, one: Listed, by: str) -> Pin:
+def accepted_pin(known: ServerPins, name: PinName, one: Listed, by: str) -> Pin:
     """Return the pin of a tool whose definition of now a person has accepted: what it says of itself counts."""
     pin = known.pins.get(name)
     later = pin is not None and (pin.later or pin.digest != one.digest)
@@ -341,7 +341,7 @@ def claims_waiting(pin: Pin, one: Listed) -> tuple[str, ...]:
     return tuple(name for name, waits in said.items() if waits)
 
 
-def gone(known: ServerPins, listed: Collection[PinName]) -> tuple[PinName, ...]:
+def missing_pins(known: ServerPins, listed: Collection[PinName]) -> tuple[PinName, ...]:
     """Return the pinned tools that a list lacks."""
     return tuple(name for name, pin in known.pins.items() if pin.digest and name not in listed)
 

@@ -10,7 +10,7 @@ from pegboard.core.model.tools import Plugin, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class CountedClaims:
     """What counts of what a server says: own names of the tools that only read, and of those that destroy nothing."""
 
     read_only: frozenset[str] = frozenset()

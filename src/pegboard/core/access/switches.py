@@ -69,7 +69,7 @@ class ToolkitEntries:
         self.derived: Derived = {}
         self._known: dict[str, tuple[Entry, ...]] = {}
 
-    def of(self, toolkit: str) -> tuple[Entry, ...]:
+    def entries_of_toolkit(self, toolkit: str) -> tuple[Entry, ...]:
         """Return the entries of a toolkit of the world."""
         known = self._known.get(toolkit)
         if known is None:
@@ -106,12 +106,12 @@ class Switches:
             own: dict[Ref, Switch] = {}
             for name, on in layer.items():
                 place = None if at_run_time else agent.switch_places.get(name)
-                for ref in meaning(world, name, on=on):
+                for ref in subjects_named(world, name, on=on):
                     if ref not in own or not on:
                         own[ref] = Switch(name=name, subject=ref, on=on, at_run_time=at_run_time, place=place)
             found.update(own)
         for name, on in personal.items():
-            for ref in meaning(world, name, on=on):
+            for ref in subjects_named(world, name, on=on):
                 if not on or ref not in found:
                     found[ref] = Switch(name=name, subject=ref, on=on, at_run_time=True, whose=OF_PRINCIPAL)
         self._by_ref = found
@@ -126,24 +126,24 @@ class Switches:
         return {
             name: on
             for name, on in self._names.items()
-            if (name, on) in standing or not meaning(self._world, name, on=on)
+            if (name, on) in standing or not subjects_named(self._world, name, on=on)
         }
 
     @property
     def unknown(self) -> Mapping[str, bool]:
         """Return the switches whose names mean nothing that is known yet."""
-        return {name: on for name, on in self._names.items() if not meaning(self._world, name, on=on)}
+        return {name: on for name, on in self._names.items() if not subjects_named(self._world, name, on=on)}
 
     @property
     def unresolved(self) -> bool:
         """Return whether a name that is switched on means nothing that is known yet."""
         return any(self.unknown.values())
 
-    def of(self, subject: Ref) -> Switch | None:
+    def switch_of(self, subject: Ref) -> Switch | None:
         """Return the switch in force of a toolkit, a plugin or a tool, not that of anything that it is part of."""
         return self._by_ref.get(subject)
 
-    def own(self, tool: Tool) -> Switch | None:
+    def switch_of_tool(self, tool: Tool) -> Switch | None:
         """Return the tool's own switch, or that of its plugin."""
         return self.tools.get(tool.id) or self.plugins.get(tool.plugin)
 
@@ -160,7 +160,7 @@ class Switches:
         found: dict[str, list[Switch]] = {}
         for name, switch in self.toolkits.items():
             ids: dict[str, None] = {}
-            for entry in self._looked_up.of(name):
+            for entry in self._looked_up.entries_of_toolkit(name):
                 ids.update(dict.fromkeys(entry.ids))
                 if entry.whole and (switch.on or not entry.member.filtered):
                     ids[f"{entry.plugin}/"] = None
@@ -177,7 +177,7 @@ class Switches:
         """Yield every tool that a switch which is on names: by toolkit, by plugin, by itself."""
         catalog = self._world.catalog
         for name in self.toolkits_on:
-            for entry in self._looked_up.of(name):
+            for entry in self._looked_up.entries_of_toolkit(name):
                 yield from entry.tools
         for plugin, switch in self.plugins.items():
             yield from catalog.plugins[plugin].tools if switch.on else ()
@@ -187,7 +187,7 @@ class Switches:
                 yield tool
 
 
-def meaning(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
+def subjects_named(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
     """Return what a switch names: toolkit, then plugin, then tool; of a category, its plugins.
 
     A bare name that several tools have switches nothing on; it switches all of them off.
@@ -207,19 +207,19 @@ def meaning(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
 
 def other_spellings(world: World, name: str, among: Iterable[str]) -> tuple[str, ...]:
     """Return the names that mean the one thing that a switch names, written in another way; none for a category."""
-    refs = meaning(world, name, on=True)
+    refs = subjects_named(world, name, on=True)
     if len(refs) != 1 or split_kind(name)[0] == "category":
         return ()
     return tuple(
         other
         for other in among
-        if other != name and split_kind(other)[0] != "category" and meaning(world, other, on=True) == refs
+        if other != name and split_kind(other)[0] != "category" and subjects_named(world, other, on=True) == refs
     )
 
 
 def switchable(world: World, name: str) -> bool:
     """Return whether a switch of this name means something, or may once a plugin was asked for its tools."""
-    if meaning(world, name, on=True):
+    if subjects_named(world, name, on=True):
         return True
     kind, bare = split_kind(name)
     if kind in (None, "tool") and bare in HOST_TOOLS:

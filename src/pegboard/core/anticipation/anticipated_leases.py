@@ -106,7 +106,7 @@ def _cut_before(state: State, tools: Iterable[Tool]) -> bool:
     return any(tool.id in cut for tool in tools)
 
 
-def fits(permissions: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
+def fits_budget(permissions: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
     """Return whether an anticipated lease leaves the budget as it is: nothing gives way to it (S9)."""
     return not excess(permissions, replace(state.with_lease(found.lease), shrunk=None), terms)
 
@@ -125,7 +125,7 @@ def newly_anticipated(permissions: CompiledPermissions, state: State) -> tuple[T
     return tuple(found.values())
 
 
-def unused(state: State) -> tuple[Lease, ...]:
+def unused_leases(state: State) -> tuple[Lease, ...]:
     """Return the anticipated leases of which nothing was used since."""
     return tuple(
         lease for lease in state.anticipated if not any(_of_subject(lease.subject, tool_id) for tool_id in state.recent)
@@ -153,7 +153,7 @@ def with_siblings(
         if (
             found is not None
             and anticipation.price(found.adds) <= anticipation.whole
-            and fits(permissions, state, found, terms)
+            and fits_budget(permissions, state, found, terms)
         ):
             state = state.with_lease(found.lease)
             brought.append(found.lease)

@@ -10,8 +10,8 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import (
     Anticipation,
     candidate,
-    fits,
-    unused,
+    fits_budget,
+    unused_leases,
     used_plugins,
     with_siblings,
 )
@@ -69,12 +69,12 @@ def with_anticipated(
 
     Without ``hits`` there is no new message. What else the plugins in use have joins where it is cheap.
     """
-    state, probable = _probable(permissions, state, hits, anticipation, terms)
+    state, probable = _load_probable(permissions, state, hits, anticipation, terms)
     state, siblings = with_siblings(permissions, state, used_plugins(permissions, state), anticipation, terms)
     return state, (*probable, *siblings)
 
 
-def _probable(
+def _load_probable(
     permissions: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
@@ -116,7 +116,7 @@ def _best_few(
     """
     before = [one for one in state.anticipated if one.loaded_turn == state.turn and one.subject.kind == "tool"]
     tokens = anticipation.limits.tokens - anticipation.price(_tools(permissions, before))
-    room = min(tokens, anticipation.carried - anticipation.price(_tools(permissions, unused(state))))
+    room = min(tokens, anticipation.carried - anticipation.price(_tools(permissions, unused_leases(state))))
     brought: list[Lease] = []
     for tool in tools:
         if len(before) + len(brought) >= anticipation.limits.tools:
@@ -125,7 +125,7 @@ def _best_few(
         if (
             found is None
             or (cost := anticipation.price(found.adds)) > room
-            or not fits(permissions, state, found, terms)
+            or not fits_budget(permissions, state, found, terms)
         ):
             continue
         room -= cost

@@ -72,7 +72,7 @@ class Catalog:
         self._order: Mapping[str, int] = {}
         self._aliases: PersistentMap[str, tuple[Tool, ...]] | None = None
         self._folds: Mapping[str, list[str]] | None = None
-        self._take({plugin.name: _with_wire_names(plugin) for plugin in plugins})
+        self._add_plugins({plugin.name: _with_wire_names(plugin) for plugin in plugins})
 
     def with_plugins(self, changed: Iterable[Plugin]) -> Catalog:
         """Return the catalog with these plugins in place of those of the same names; itself where they are the same."""
@@ -81,17 +81,17 @@ class Catalog:
         if not update:
             return self
         after = copy(self)
-        after._take(update)  # noqa: SLF001 - the same class
+        after._add_plugins(update)  # noqa: SLF001 - the same class
         return after if any(after.plugins[name] is not self.plugins.get(name) for name in update) else self
 
-    def _take(self, update: dict[str, Plugin]) -> None:
+    def _add_plugins(self, update: dict[str, Plugin]) -> None:
         """Take in plugins; nobody else has this catalog yet."""
         if new := [name for name in update if name not in self._order]:
             self._order = {**self._order, **{name: at for at, name in enumerate(new, len(self._order))}}
             self._folds = None
             shorter = (head for name in new for head in _heads(name) if head in self.plugins and head not in update)
             update |= {head: self.plugins[head] for head in shorter}
-        plugins = {name: self._same(self._with_own_tools(plugin)) for name, plugin in update.items()}
+        plugins = {name: self._reuse_plugin(self._with_own_tools(plugin)) for name, plugin in update.items()}
         gone = [tool for name in plugins if name in self.plugins for tool in self.plugins[name].tools]
         came = [tool for plugin in plugins.values() for tool in plugin.tools]
         self.plugins = Frozen(self.plugins, **plugins)
@@ -106,7 +106,7 @@ class Catalog:
                 tools.setdefault(tool.name, tool)
         return plugin if len(tools) == len(plugin.tools) else replace(plugin, tools=tuple(tools.values()))
 
-    def _same(self, plugin: Plugin) -> Plugin:
+    def _reuse_plugin(self, plugin: Plugin) -> Plugin:
         """Return the plugin that was here where it is equal, else it with the tools that were here and are equal."""
         here = self.plugins.get(plugin.name)
         if here is None or here is plugin:

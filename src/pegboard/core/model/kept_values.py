@@ -48,7 +48,7 @@ def kept_text(masker: Masker, text: str, most: int) -> tuple[str, bool]:
 
 def kept_json(masker: Masker, value: object, most: int) -> KeptValue:
     """Return a JSON value as text without secrets, cut to about so many bytes; what is cut has ``…`` in its place."""
-    copying = _Copying(masker, most)
+    copying = _BoundedCopy(masker, most)
     text = _ENCODER.encode(copying.value(value, 0))
     return KeptValue(text=text, cut=copying.cut, exact=not (copying.cut or copying.masked))
 
@@ -61,7 +61,7 @@ def kept_blocks(masker: Masker, content: Sequence[Mapping[str, Any]], structured
     >>> kept_blocks(Masker(), [{"type": "image", "mimeType": "image/png", "data": "AAAA"}], None, 100).text
     '[{"type": "image", "mimeType": "image/png", "bytes": 3}]'
     """
-    copying = _Copying(masker, most)
+    copying = _BoundedCopy(masker, most)
     blocks = [copying.block(block) for block in content[:MOST_BLOCKS] if copying.left > 0]
     copying.cut = copying.cut or len(blocks) < len(content)
     if structured is not None and not any("text" in block for block in blocks):
@@ -69,7 +69,7 @@ def kept_blocks(masker: Masker, content: Sequence[Mapping[str, Any]], structured
     return KeptValue(text=_ENCODER.encode(blocks), cut=copying.cut)
 
 
-class _Copying:
+class _BoundedCopy:
     """One copy of a value: what may still be kept, and whether it differs from the value."""
 
     __slots__ = ("_masker", "cut", "left", "masked")
@@ -121,7 +121,7 @@ class _Copying:
             case int() | float():
                 return self._number(value)
             case Mapping():
-                return self._mapping(cast("Mapping[Any, Any]", value), depth)
+                return self._copy_mapping(cast("Mapping[Any, Any]", value), depth)
             case list() | tuple():
                 return self._list(cast("Sequence[Any]", value), depth)
             case _:
@@ -138,7 +138,7 @@ class _Copying:
             return MASK
         return value
 
-    def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
+    def _copy_mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
         self.left -= _LEAST
         found: dict[str, Any] = {}
         for key, item in self._items(value.items(), depth):

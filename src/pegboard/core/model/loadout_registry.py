@@ -144,10 +144,10 @@ class LoadoutRegistry:
         Raises:
             UsageError: it is not a loadout, or has no name.
         """
-        self._loadouts = {**self._loadouts, checked(loadout).name.casefold(): loadout}
+        self._loadouts = {**self._loadouts, require_loadout(loadout).name.casefold(): loadout}
         self._forget()
 
-    def _known(self) -> Mapping[str, Loadout]:
+    def _known_loadouts(self) -> Mapping[str, Loadout]:
         """Return the loadouts of now by their case-folded names."""
         return self._loadouts
 
@@ -162,11 +162,11 @@ class LoadoutRegistry:
         Args:
             name: the loadout's name; case does not count.
         """
-        return self._known().get(name.casefold())
+        return self._known_loadouts().get(name.casefold())
 
     def all(self) -> tuple[Loadout, ...]:
         """Return every loadout in the order of registration, the built-in ones first."""
-        return tuple(self._known().values())
+        return tuple(self._known_loadouts().values())
 
     def chain(self, name: str) -> tuple[Loadout, ...]:
         """Return the loadout and its parents, root first (L3).
@@ -177,7 +177,7 @@ class LoadoutRegistry:
         Returns:
             Nothing for an unknown name; a cycle is cut where it comes back.
         """
-        return chain(name, self._known())
+        return chain(name, self._known_loadouts())
 
     def merged(self, name: str) -> MergedLoadout:
         """Return the loadout with everything that it inherits (L2).
@@ -185,7 +185,7 @@ class LoadoutRegistry:
         Args:
             name: the loadout's name; case does not count.
         """
-        fold, known_loadouts = name.casefold(), self._known()
+        fold, known_loadouts = name.casefold(), self._known_loadouts()
         known = self._merged.get(fold)
         if known is None:
             known = self._merged[fold] = merge(name, known_loadouts)
@@ -211,7 +211,7 @@ class LoadoutRegistry:
 
     def _resolve(self, what: str, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
         given = tuple(plugins)
-        self._known()
+        self._known_loadouts()
         if given != self._plugins:
             self._plugins = given
             self._names = PluginCategories(
@@ -227,7 +227,7 @@ class LoadoutRegistry:
         return known
 
 
-def checked(loadout: Loadout) -> Loadout:
+def require_loadout(loadout: Loadout) -> Loadout:
     """Return the loadout; raises ``UsageError`` where it is none, or has no name."""
     if not isinstance(loadout, Loadout):
         message = f"{loadout!r:.100} is not a loadout."

@@ -29,7 +29,7 @@ CATEGORIES: Final = (
 _KNOWN: Final = frozenset(category.casefold() for category in CATEGORIES)
 
 
-class _AnyCase(Frozen):
+class _CaseInsensitiveMapping(Frozen):
     """A mapping whose keys are found in any case."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class _AnyCase(Frozen):
         return super().get(key.casefold(), default)
 
 
-PLUGIN_CATEGORIES: Final[Mapping[str, str]] = _AnyCase(
+PLUGIN_CATEGORIES: Final[Mapping[str, str]] = _CaseInsensitiveMapping(
     {
         **dict.fromkeys(("file", "batchedit", "diff", "notebook", "migration"), "Filesystem"),
         "git": "Git",
@@ -76,7 +76,7 @@ def category_of(plugin: str) -> str | None:
     return PLUGIN_CATEGORIES.get(plugin)
 
 
-def matches(pattern: str, name: str) -> bool:
+def matches_pattern(pattern: str, name: str) -> bool:
     """Return whether a pattern names this plugin: exact, ``prefix*`` or ``*``; case is ignored (L2).
 
     >>> matches("docker*", "Docker-compose"), matches("git", "github"), matches("*", "any")
@@ -88,7 +88,7 @@ def matches(pattern: str, name: str) -> bool:
 
 def matches_any(patterns: Iterable[str], name: str) -> str | None:
     """Return the first pattern that names this plugin."""
-    return next((pattern for pattern in patterns if matches(pattern, name)), None)
+    return next((pattern for pattern in patterns if matches_pattern(pattern, name)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

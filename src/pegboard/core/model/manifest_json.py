@@ -30,7 +30,7 @@ def manifest_to_json(manifest: Manifest) -> str:
     if not manifest.digests:
         return text
     digests = json.dumps(manifest.digests, separators=(",", ":"))
-    return f'{text[:-1]}{_DIGESTS}["{_whole(text, digests)}",{digests}]}}'
+    return f'{text[:-1]}{_DIGESTS}["{_digest_of_all(text, digests)}",{digests}]}}'
 
 
 def manifest_from_json(text: str) -> Manifest | None:
@@ -63,13 +63,13 @@ def _digests(text: str, document: dict[str, Any]) -> tuple[str, ...]:
     match document.get("digests"):
         case [str(whole), [*digests]] if len(digests) == len(document["tools"]):
             before = text.rpartition(_DIGESTS)[0]
-            kept = whole == _whole(before + "}", json.dumps(digests, separators=(",", ":")))
+            kept = whole == _digest_of_all(before + "}", json.dumps(digests, separators=(",", ":")))
             return tuple(map(str, digests)) if kept else ()
         case _:
             return ()
 
 
-def _whole(text: str, digests: str) -> str:
+def _digest_of_all(text: str, digests: str) -> str:
     return hashlib.sha256((text + digests).encode(errors="surrogatepass")).hexdigest()
 
 

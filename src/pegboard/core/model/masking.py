@@ -160,11 +160,11 @@ class Masker:
         self._long.remove(form for one in old & long for form in {*_forms(one)})
         if long == new | old:
             gone = {one for one in old if one not in self._long and one not in self._short}
-            self._follow(new, gone)
+            self._update_secrets(new, gone)
         else:
             self._compile()
 
-    def _follow(self, new: set[str], gone: set[str]) -> None:
+    def _update_secrets(self, new: set[str], gone: set[str]) -> None:
         """Know these values too and those no more, without a look at all others: there may be very many."""
         self.values = self.values - gone | new
         gone_forms, new_forms = ({form for one in some for form in _forms(one)} for some in (gone, new))
@@ -189,7 +189,7 @@ class Masker:
         >>> Masker(["hunter22"]).text("login with hunter22 at postgres://ada:pw@db/x")
         'login with *** at postgres://***@db/x'
         """
-        return self.userinfo(self.replaced(text, _hidden))
+        return self.userinfo(self.replaced(text, _mask_of))
 
     def text_around(self, text: str, names: Callable[[], Iterable[str]]) -> str:
         """Return the text without secrets, but with these names: whoever reads it has to use them.
@@ -231,11 +231,15 @@ class Masker:
         """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
         pieces, done = list[str](), 0
         for start, end in self._long.spans(text):
-            pieces += (self._marked(text[done:start], mark), mark(text[start:end]))
+            pieces += (self._replace_secrets(text[done:start], mark), mark(text[start:end]))
             done = end
-        return "".join((*pieces, self._marked(text[done:], mark))) if pieces else self._marked(text, mark)
+        return (
+            "".join((*pieces, self._replace_secrets(text[done:], mark)))
+            if pieces
+            else self._replace_secrets(text, mark)
+        )
 
-    def _marked(self, text: str, mark: Callable[[str], str]) -> str:
+    def _replace_secrets(self, text: str, mark: Callable[[str], str]) -> str:
         return text if self._pattern is None else self._pattern.sub(lambda found: mark(found[0]), text)
 
     def userinfo(self, text: str, mark: Callable[[str], str] = lambda _: MASK) -> str:
@@ -270,7 +274,7 @@ class Masker:
         return MASK if secret else self.value(value, secret_keys=secret_keys)
 
 
-def _hidden(_: str) -> str:
+def _mask_of(_: str) -> str:
     return MASK
 
 
@@ -323,6 +327,6 @@ def _forms(value: str) -> Iterator[str]:
     yield json.dumps(value, ensure_ascii=False)[1:-1]
 
 
-def masked(overrides: JsonObject, masker: Masker, secret_keys: frozenset[str]) -> JsonObject:
+def mask_overrides(overrides: JsonObject, masker: Masker, secret_keys: frozenset[str]) -> JsonObject:
     """Return overrides that may be shown."""
     return masker.value(dict(overrides), secret_keys=secret_keys)

@@ -80,7 +80,7 @@ def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[st
     return tuple(by_fold[fold] for fold in found if ratios[fold] > best - _AS_GOOD)
 
 
-def within(one: str, other: str, slips: int) -> bool:
+def is_within(one: str, other: str, slips: int) -> bool:
     """Return whether so many slips make one text of another: only what is so near to the diagonal is looked at.
 
     A slip is a letter more, less or other, or two neighbours that changed places.

@@ -197,12 +197,12 @@ class Unreviewed:
     def text(self) -> str:
         """Return what waits as people and models read it, or nothing."""
         changed = [*map(repr, self.changed), *["what it says of itself"] * self.description_changed]
-        said = [_counted(changed, "has changed", "have changed")] if changed else []
-        said += [_counted([*map(repr, self.new)], "is new", "are new")] if self.new else []
+        said = [_list_names(changed, "has changed", "have changed")] if changed else []
+        said += [_list_names([*map(repr, self.new)], "is new", "are new")] if self.new else []
         return f"{', and '.join(said)} since the first list: a person has to look at it." if said else ""
 
 
-def _counted(names: Sequence[str], one: str, several: str) -> str:
+def _list_names(names: Sequence[str], one: str, several: str) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more} {one if len(names) == 1 else several}"
 
@@ -381,7 +381,7 @@ class Plugin:
         fresh = {tool.name: tool for tool in manifest.tools}
         others = {name for k, v in self.variants.items() if k != key for name in (v.tools or ())}
         kept = tuple(
-            _marked(fresh.pop(tool.name), tool if tool.name in others else None) if tool.name in fresh else tool
+            _keep_mark(fresh.pop(tool.name), tool if tool.name in others else None) if tool.name in fresh else tool
             for tool in self.tools
             if tool.name in fresh or tool.name in others
         )
@@ -429,7 +429,7 @@ def why_excluded(plugin: Plugin, reason: str) -> str:
     return f"{how}{reason}."
 
 
-def _marked(fresh: Tool, known: Tool | None) -> Tool:
+def _keep_mark(fresh: Tool, known: Tool | None) -> Tool:
     """Return a tool with the mark that it has under other overrides: what one demands, no other takes away (T13)."""
     if known is None or known.confirmation is None or fresh.confirmation is not None:
         return fresh
@@ -482,7 +482,7 @@ def joined_text(result: CallResult) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-def serialised(tool: Tool) -> str:
+def counted_json(tool: Tool) -> str:
     """Return name, description and input schema as the compact JSON whose tokens are counted."""
     return json.dumps(
         {"name": tool.wire, "description": tool.description, "inputSchema": tool.input_schema},

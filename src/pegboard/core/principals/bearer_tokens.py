@@ -47,7 +47,7 @@ def digest_of(token: str) -> str:
     return f"sha256:{hashlib.sha256(token.encode(errors='surrogatepass')).hexdigest()}"
 
 
-def _is(token: Token, given: str) -> bool:
+def _is_value_of(token: Token, given: str) -> bool:
     value = digest_of(given) if _DIGEST.fullmatch(token.value) else given
     return hmac.compare_digest(value.encode(errors="surrogatepass"), token.value.encode(errors="surrogatepass"))
 
@@ -69,11 +69,11 @@ def token_of(offered: str, tokens: Sequence[Token]) -> Token | None:
     given = offered.strip()
     if not given:
         return None
-    found = [token for token in tokens if _is(token, given)]
+    found = [token for token in tokens if _is_value_of(token, given)]
     return found[0] if found else None
 
 
-def opens(token: Token | None, agent: str) -> bool:
+def may_use_agent(token: Token | None, agent: str) -> bool:
     """Return whether an agent may be used with this token, and seen with it in the console.
 
     Without tokens every agent may.

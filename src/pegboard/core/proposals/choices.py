@@ -10,7 +10,7 @@ from typing import Final
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.tools import Tool
-from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal, named
+from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal, new_toolkit
 from pegboard.core.proposals.replay import ProposedGroup, Replay
 
 RefuseProposal = Callable[[Proposal], str]
@@ -36,7 +36,7 @@ class _Candidate:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Chosen:
+class _ChosenSubjects:
     """What was chosen so far."""
 
     standing: dict[str, Tool] = field(default_factory=dict[str, Tool])
@@ -53,7 +53,7 @@ def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refu
     """
     patterns = replay.patterns
     sessions = sum(pattern.sessions for pattern in patterns)
-    chosen = _Chosen()
+    chosen = _ChosenSubjects()
     if sessions >= least:
         _choose_start(permissions, replay, chosen, sessions, least, refuse)
         _choose_toolkits(permissions, replay, chosen, sessions, least, refuse)
@@ -64,12 +64,14 @@ def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refu
         sessions=sessions,
         turns=sum(pattern.turns for pattern in patterns),
         calls=sum(pattern.calls for pattern in patterns),
-        before=replay.before,
+        before=replay.cost_before,
         after=replay.totals(chosen.standing, chosen.groups),
         accepted=tuple(chosen.accepted),
         declined=tuple(chosen.declined.values()),
         unknown=tuple(sorted({plugin for found in subjects.values() for plugin in found.unseen})),
-        gone=tuple(name for name, found in subjects.items() if not found.tools and not found.unseen and _parsed(name)),
+        gone=tuple(
+            name for name, found in subjects.items() if not found.tools and not found.unseen and _parse_ref(name)
+        ),
     )
 
 
@@ -77,7 +79,7 @@ def _sessions_of(replay: Replay, standing: Mapping[str, Tool]) -> dict[str, int]
     """Return in how many sessions each subject would be loaded."""
     found: dict[str, int] = {}
     for pattern in replay.patterns:
-        for name in {name for batch, _ in replay.remaining(pattern, standing) for name in batch}:
+        for name in {name for batch, _ in replay.remaining_loads(pattern, standing) for name in batch}:
             found[name] = found.get(name, 0) + pattern.sessions
     return found
 
@@ -86,11 +88,16 @@ def _sessions_of(replay: Replay, standing: Mapping[str, Tool]) -> dict[str, int]
 
 
 def _choose_start(
-    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: RefuseProposal
+    permissions: CompiledPermissions,
+    replay: Replay,
+    chosen: _ChosenSubjects,
+    sessions: int,
+    least: int,
+    refuse: RefuseProposal,
 ) -> None:
     """Accept what saves most, then what saves most beside it, as long as something saves."""
     candidates = list(_candidates(permissions, replay, sessions, least))
-    now = replay.before
+    now = replay.cost_before
     while candidates:
         gains = [now - replay.totals({**chosen.standing, **one.tools}) for one in candidates]
         best = max(range(len(candidates)), key=lambda n: gains[n].tokens)
@@ -156,7 +163,7 @@ def _candidates(permissions: CompiledPermissions, replay: Replay, sessions: int,
         if one is not None:
             found.setdefault((one.static, one.initial), one)
     for name in often:
-        one = _called(replay, name, sessions, least)
+        one = _candidate_by_calls(replay, name, sessions, least)
         if one is not None:
             found.setdefault((one.static, one.initial), one)
     yield from list(found.values())[:MOST_CANDIDATES]
@@ -166,7 +173,7 @@ def _batches(replay: Replay, often: set[str], sessions: int, least: int) -> list
     """Return what most sessions load in one model call: none of it saves that call alone."""
     counts: dict[frozenset[str], int] = {}
     for pattern in replay.patterns:
-        for batch in {batch for batch, _ in replay.remaining(pattern) if len(batch) > 1 and batch <= often}:
+        for batch in {batch for batch, _ in replay.remaining_loads(pattern) if len(batch) > 1 and batch <= often}:
             counts[batch] = counts.get(batch, 0) + pattern.sessions
     found = [(tuple(sorted(batch)), n) for batch, n in counts.items() if n > MOST * sessions and n >= least]
     return sorted(found, key=lambda item: (-item[1], item[0]))
@@ -180,7 +187,7 @@ def _candidate(
     initial: list[str] = []
     tools: dict[str, Tool] = {}
     for name in names:
-        found, ref = replay.subject(name), _parsed(name)
+        found, ref = replay.subject(name), _parse_ref(name)
         if ref is None or not found.tools or found.unseen or ref.kind == "category":
             return None
         if ref.kind == "toolkit" and ref.name not in permissions.agent.allowed_toolkits:
@@ -190,14 +197,14 @@ def _candidate(
     return _Candidate(static=tuple(static), initial=tuple(initial), tools=tools, sessions=sessions)
 
 
-def _parsed(name: str) -> Ref | None:
+def _parse_ref(name: str) -> Ref | None:
     try:
         return Ref.parse(name)
     except ValueError:
         return None
 
 
-def _called(replay: Replay, name: str, sessions: int, least: int) -> _Candidate | None:
+def _candidate_by_calls(replay: Replay, name: str, sessions: int, least: int) -> _Candidate | None:
     """Return the part of a subject that most sessions call, where that is not all of it."""
     tools = replay.subject(name).tools
     counts = {key: sum(pattern.sessions for pattern in replay.patterns if key in pattern.called) for key in tools}
@@ -212,17 +219,22 @@ def _called(replay: Replay, name: str, sessions: int, least: int) -> _Candidate 
 
 
 def _choose_toolkits(
-    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: RefuseProposal
+    permissions: CompiledPermissions,
+    replay: Replay,
+    chosen: _ChosenSubjects,
+    sessions: int,
+    least: int,
+    refuse: RefuseProposal,
 ) -> None:
     """Accept toolkits of what is loaded together, one after the other, where one load in place of several saves."""
     taken: set[str] = set()
-    together = _together(replay, chosen.standing, least)
+    together = _find_joint_loads(replay, chosen.standing, least)
     for pair in sorted(together.pairs, key=lambda pair: (-together.pairs[pair], pair)):
         if not taken.isdisjoint(pair):
             continue
-        subjects = together.grown(pair, taken)
-        toolkit = named(permissions, subjects)
-        if toolkit is None or _there_already(permissions, replay, subjects):
+        subjects = together.grow_pair(pair, taken)
+        toolkit = new_toolkit(permissions, subjects)
+        if toolkit is None or _is_already_loadable(permissions, replay, subjects):
             continue
         group = ProposedGroup(name=f"toolkit:{toolkit.name}", subjects=frozenset(subjects))
         now = replay.totals(chosen.standing, chosen.groups)
@@ -246,13 +258,13 @@ def _choose_toolkits(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Together:
+class _JointLoads:
     """In how many sessions each subject was loaded, and each two of them by different model calls."""
 
     single: Mapping[str, int]
     pairs: Mapping[tuple[str, str], int]
 
-    def grown(self, pair: tuple[str, str], taken: set[str]) -> tuple[str, ...]:
+    def grow_pair(self, pair: tuple[str, str], taken: set[str]) -> tuple[str, ...]:
         """Return the pair with every further subject that is used together with each of it."""
         group = list(pair)
         others = sorted(self.single.keys() - set(pair) - taken, key=lambda name: (-self.single[name], name))
@@ -264,17 +276,17 @@ class _Together:
         return tuple(sorted(group))
 
 
-def _together(replay: Replay, standing: Mapping[str, Tool], least: int) -> _Together:
+def _find_joint_loads(replay: Replay, standing: Mapping[str, Tool], least: int) -> _JointLoads:
     """Return what is loaded together: in enough sessions, and in enough of those that load either."""
     loaded = _sessions_of(replay, standing)
     usable = (name for name in loaded if replay.subject(name).tools and not replay.subject(name).unseen)
     names = set(sorted(usable, key=lambda name: (-loaded[name], name))[:MOST_TOGETHER])
     both: dict[tuple[str, str], int] = {}
     for pattern in replay.patterns:
-        batches = [batch & names for batch, _ in replay.remaining(pattern, standing)]
-        for pair in _apart(batches):
+        batches = [batch & names for batch, _ in replay.remaining_loads(pattern, standing)]
+        for pair in _separate_pairs(batches):
             both[pair] = both.get(pair, 0) + pattern.sessions
-    return _Together(
+    return _JointLoads(
         single={name: loaded[name] for name in names},
         pairs={
             (a, b): count
@@ -284,12 +296,12 @@ def _together(replay: Replay, standing: Mapping[str, Tool], least: int) -> _Toge
     )
 
 
-def _apart(batches: Iterable[frozenset[str]]) -> set[tuple[str, str]]:
+def _separate_pairs(batches: Iterable[frozenset[str]]) -> set[tuple[str, str]]:
     """Return the pairs of which each stands in a batch of its own."""
     return {(min(a, b), max(a, b)) for one, other in combinations(batches, 2) for a in one for b in other if a != b}
 
 
-def _there_already(permissions: CompiledPermissions, replay: Replay, subjects: tuple[str, ...]) -> bool:
+def _is_already_loadable(permissions: CompiledPermissions, replay: Replay, subjects: tuple[str, ...]) -> bool:
     """Return whether a toolkit that the agent may load has all of it."""
     wanted = {key for name in subjects for key in replay.subject(name).tools}
     kits = (replay.subject(f"toolkit:{name}").tools for name in permissions.entries.loadable_toolkits)

@@ -93,7 +93,7 @@ _LONGEST: Final = 40
 _DESCRIPTION: Final = 160
 
 
-def named(permissions: CompiledPermissions, subjects: Iterable[str]) -> NewToolkit | None:
+def new_toolkit(permissions: CompiledPermissions, subjects: Iterable[str]) -> NewToolkit | None:
     """Return a toolkit of these subjects with a name that nothing has yet.
 
     None where it cannot be written plainly: a member with settings or a filter of its own, a reserved
@@ -112,7 +112,7 @@ def named(permissions: CompiledPermissions, subjects: Iterable[str]) -> NewToolk
         return None
     tools = [tool for name in written for tool in members[name]]
     return NewToolkit(
-        name=_free(permissions, _name(written, tools)), description=_description(tools), members=tuple(written)
+        name=_free_name(permissions, _name(written, tools)), description=_description(tools), members=tuple(written)
     )
 
 
@@ -154,7 +154,7 @@ def _safe(text: str) -> str:
     return _UNSAFE.sub("-", text.lower())[:_LONGEST].strip("-") or "together"
 
 
-def _free(permissions: CompiledPermissions, name: str) -> str:
+def _free_name(permissions: CompiledPermissions, name: str) -> str:
     """Return the name, with a number behind it where something is called so."""
     world = permissions.world
     taken = {one.casefold() for one in (*world.toolkits, *world.catalog.plugins, *RESERVED)}

@@ -85,10 +85,10 @@ class Replay:
         """Return what a subject as it was recorded stands for today; nothing where it is gone or denied."""
         known = self._subjects.get(name)
         if known is None:
-            known = self._subjects[name] = self._found(name)
+            known = self._subjects[name] = self._subject_of(name)
         return known
 
-    def _found(self, name: str) -> LoadSubject:
+    def _subject_of(self, name: str) -> LoadSubject:
         try:
             found = tools_of_subject(self._access, Ref.parse(name))
         except ValueError:
@@ -112,7 +112,7 @@ class Replay:
         return tool in self._start
 
     @cached_property
-    def before(self) -> Totals:
+    def cost_before(self) -> Totals:
         """Return what the sessions cost with today's start."""
         return self.totals()
 
@@ -133,9 +133,9 @@ class Replay:
     def _pattern(
         self, pattern: Pattern, standing: Mapping[str, Tool], groups: Sequence[ProposedGroup], schemas: int
     ) -> Totals:
-        remaining = self.remaining(pattern, standing)
+        remaining = self.remaining_loads(pattern, standing)
         for group in groups:
-            remaining = _grouped(remaining, group)
+            remaining = _group_loads(remaining, group)
         members = {group.name: group.subjects for group in groups}
         made = sum(loads.calls for _, loads in remaining)
         saved = sum(loads.calls for loads in pattern.loads.values()) - made
@@ -147,16 +147,16 @@ class Replay:
             tokens=tokens + pattern.sessions * standing_cost(schemas, mean, self._cache),
         )
 
-    def remaining(self, pattern: Pattern, standing: Mapping[str, Tool] = EMPTY) -> list[tuple[Batch, Loads]]:
+    def remaining_loads(self, pattern: Pattern, standing: Mapping[str, Tool] = EMPTY) -> list[tuple[Batch, Loads]]:
         """Return what would still be loaded, in the order of its loading."""
         found: list[tuple[Batch, Loads]] = []
         for batch, loads in pattern.loads.items():
-            rest = frozenset(name for name in batch if not self._needless(name, pattern, standing))
+            rest = frozenset(name for name in batch if not self._is_needless(name, pattern, standing))
             if rest:
                 found.append((rest, loads))
         return found
 
-    def _needless(self, name: str, pattern: Pattern, standing: Mapping[str, Tool]) -> bool:
+    def _is_needless(self, name: str, pattern: Pattern, standing: Mapping[str, Tool]) -> bool:
         tools = self.subject(name).tools
         if not tools:
             return False
@@ -179,7 +179,7 @@ class Replay:
         return loads.calls * one
 
 
-def _grouped(remaining: list[tuple[Batch, Loads]], group: ProposedGroup) -> list[tuple[Batch, Loads]]:
+def _group_loads(remaining: list[tuple[Batch, Loads]], group: ProposedGroup) -> list[tuple[Batch, Loads]]:
     """Return the loads where the first that names a subject of the group brings the whole group."""
     others = [(batch, loads) for batch, loads in remaining if batch.isdisjoint(group.subjects)]
     touching = [(batch, loads) for batch, loads in remaining if not batch.isdisjoint(group.subjects)]

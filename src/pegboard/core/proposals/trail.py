@@ -52,7 +52,7 @@ class Pattern:
 
 
 @dataclass(slots=True)
-class _Session:
+class _SessionReader:
     """One session while it is read."""
 
     usage: ExpectedUse
@@ -79,7 +79,7 @@ class _Session:
             self.turn = turn
             self.turns += 1
 
-    def loaded(self, subject: str, at: float) -> None:
+    def count_load(self, subject: str, at: float) -> None:
         """Count a load, and a model call for it where it does not follow the one before at once."""
         if self.batch and not 0 <= at - self.last <= TOGETHER:
             self.end_batch()
@@ -90,7 +90,7 @@ class _Session:
         self.batch.add(subject)
         self.last = at
 
-    def ran(self, tool: str, began: float, *, unasked: bool) -> None:
+    def count_call(self, tool: str, began: float, *, unasked: bool) -> None:
         """Count a call; with ``unasked`` the tool that was loaded for it at once took no model call (X1)."""
         alone = len(self.batch) == 1 and next(iter(self.batch)).startswith("tool:")
         if unasked and alone and 0 <= began - self.last <= TOGETHER:
@@ -120,7 +120,7 @@ class Trail:
     def __init__(self, usage: ExpectedUse = USAGE, *, unasked: bool = False) -> None:
         self._usage = usage
         self._unasked = unasked
-        self._open: OrderedDict[Hashable, _Session] = OrderedDict()
+        self._open: OrderedDict[Hashable, _SessionReader] = OrderedDict()
         self._patterns: dict[Hashable, Pattern] = {}
         self.ignored = 0
 
@@ -128,13 +128,13 @@ class Trail:
         """Take the record of a load that was granted; ``at`` is in seconds."""
         found = self._session(session)
         found.at_turn(turn)
-        found.loaded(subject, at)
+        found.count_load(subject, at)
 
     def call(self, session: Hashable, turn: int, tool: str, began: float) -> None:
         """Take the record of a call that ran; ``began`` is in seconds."""
         found = self._session(session)
         found.at_turn(turn)
-        found.ran(tool, began, unasked=self._unasked)
+        found.count_call(tool, began, unasked=self._unasked)
 
     def patterns(self) -> tuple[Pattern, ...]:
         """Return what all sessions did, in the order in which each kind was first complete; nothing follows it."""
@@ -142,17 +142,17 @@ class Trail:
             self._close(self._open.popitem(last=False)[1])
         return tuple(self._patterns.values())
 
-    def _session(self, key: Hashable) -> _Session:
+    def _session(self, key: Hashable) -> _SessionReader:
         found = self._open.get(key)
         if found is None:
             if len(self._open) >= MOST_OPEN:
                 self._close(self._open.popitem(last=False)[1])
-            found = self._open[key] = _Session(self._usage)
+            found = self._open[key] = _SessionReader(self._usage)
         else:
             self._open.move_to_end(key)
         return found
 
-    def _close(self, session: _Session) -> None:
+    def _close(self, session: _SessionReader) -> None:
         session.end_batch()
         called = frozenset(session.called)
         key = called, frozenset((batch, loads.calls) for batch, loads in session.loads.items())

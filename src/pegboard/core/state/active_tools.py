@@ -12,7 +12,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.requirements import required
+from pegboard.core.state.requirements import required_tools
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.subjects import (
     Keep,
@@ -21,7 +21,7 @@ from pegboard.core.state.subjects import (
     lease_entries,
     leased_tools,
     may_bring,
-    narrowing,
+    narrowing_of_loadout,
     plugins_in_reach,
     reachable,
     start_narrowing,
@@ -80,11 +80,11 @@ class ActiveTools:
         """Add tools without what they require; return those that require something."""
         requiring: list[Tool] = []
         for tool, entry in tools:
-            if self._put(tool, entry, until, because, pending=pending) and tool.requires:
+            if self._add_reason(tool, entry, until, because, pending=pending) and tool.requires:
                 requiring.append(tool)
         return tuple(requiring)
 
-    def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> bool:
+    def _add_reason(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> bool:
         """Add a tool or a reason; return whether it is loaded, which it is not where its name is taken."""
         known = self.found.get(tool.id)
         if known is None:
@@ -106,12 +106,12 @@ class ActiveTools:
         left = deque(tools)
         while left:
             by = left.popleft()
-            for tool in required(self._access, by):
+            for tool in required_tools(self._access, by):
                 known = self.found.get(tool.id)
                 if known is not None and by.id in known.needed_by and known.until >= until and known.pending <= pending:
                     continue
                 (entry,) = tools_of_subject(self._access, Ref("tool", tool.id)).entries
-                if not self._put(tool, entry, until, LeaseReason.REQUIRED, pending=pending):
+                if not self._add_reason(tool, entry, until, LeaseReason.REQUIRED, pending=pending):
                     continue
                 known = self.found[tool.id]
                 if by.id not in known.needed_by:
@@ -147,18 +147,22 @@ class StartingTools:
 def starting_tools(permissions: CompiledPermissions) -> StartingTools:
     """Return what is loaded for an agent before anything else is."""
     active = ActiveTools(permissions)
-    requiring = active.place(_permitted(permissions, permissions.entries.essential), ALWAYS, LeaseReason.ESSENTIAL)
-    requiring += active.place(_permitted(permissions, permissions.entries.static), ALWAYS, LeaseReason.STATIC)
+    requiring = active.place(
+        _permitted_tools(permissions, permissions.entries.essential), ALWAYS, LeaseReason.ESSENTIAL
+    )
+    requiring += active.place(_permitted_tools(permissions, permissions.entries.static), ALWAYS, LeaseReason.STATIC)
     active.require(requiring, ALWAYS)
     head = dict(active.found)
-    requiring = active.place(_permitted(permissions, _initial(permissions)), ALWAYS, LeaseReason.INITIAL)
+    requiring = active.place(_permitted_tools(permissions, _initial(permissions)), ALWAYS, LeaseReason.INITIAL)
     if permissions.constraints.draws_ui:
-        requiring += active.place(_entered(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
-    requiring += active.place(_switched(permissions), ALWAYS, LeaseReason.SWITCH)
-    of_loadout = _permitted(permissions, _active_of_loadout(permissions))
+        requiring += active.place(
+            _tools_with_entries(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL
+        )
+    requiring += active.place(_tools_by_switch(permissions), ALWAYS, LeaseReason.SWITCH)
+    of_loadout = _permitted_tools(permissions, _active_of_loadout(permissions))
     requiring += active.place(_without_namesakes(permissions, of_loadout), ALWAYS, LeaseReason.LOADOUT)
     if permissions.constraints.everything:
-        requiring += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
+        requiring += active.place(_tools_with_entries(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
     active.require(requiring, ALWAYS)
     found = dict(islice(active.found.items(), permissions.constraints.most_at_start))
     return StartingTools(
@@ -184,19 +188,21 @@ def starting_entries(permissions: CompiledPermissions) -> Iterator[Entry]:
 @once_per_permissions
 def _start_unknown(permissions: CompiledPermissions) -> bool:
     """Return whether something that is to be loaded from the start is not known yet."""
-    return _any_unknown(permissions, starting_entries(permissions))
+    return _has_unknown_plugin(permissions, starting_entries(permissions))
 
 
-def _any_unknown(permissions: CompiledPermissions, entries: Iterable[Entry]) -> bool:
+def _has_unknown_plugin(permissions: CompiledPermissions, entries: Iterable[Entry]) -> bool:
     plugins = permissions.world.catalog.plugins
     return any(not plugins[one.plugin].variant(one.key).known for one in entries)
 
 
-def _permitted(permissions: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
+def _permitted_tools(permissions: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
     return ((tool, entry) for entry in group for tool in entry.tools if permissions.permits(tool))
 
 
-def _entered(permissions: CompiledPermissions, wanted: Callable[[Tool], bool]) -> Iterator[tuple[Tool, Entry]]:
+def _tools_with_entries(
+    permissions: CompiledPermissions, wanted: Callable[[Tool], bool]
+) -> Iterator[tuple[Tool, Entry]]:
     return ((tool, permissions.entries.of_tool(tool)) for tool in permissions.permitted if wanted(tool))
 
 
@@ -207,7 +213,7 @@ def _initial(permissions: CompiledPermissions) -> Iterator[Entry]:
             yield from permissions.entries.toolkits.get(name, ())
 
 
-def _switched(permissions: CompiledPermissions) -> Iterator[tuple[Tool, Entry]]:
+def _tools_by_switch(permissions: CompiledPermissions) -> Iterator[tuple[Tool, Entry]]:
     """Yield what only a switch grants: it is loaded from the start (P2)."""
     for tool in permissions.switches.named_on():
         reasons = permissions.decide(tool).reasons
@@ -234,7 +240,7 @@ def _without_namesakes(
     return (pair for pair in pairs if pair[0].wire not in written or not plugins[pair[0].plugin].by_category)
 
 
-def from_start(permissions: CompiledPermissions, toolkit: str) -> bool:
+def is_toolkit_from_start(permissions: CompiledPermissions, toolkit: str) -> bool:
     """Return whether a toolkit is loaded from the start: initial, or granted by nothing but a switch (P2)."""
     agent, start = permissions.agent, starting_tools(permissions)
     if toolkit in agent.allowed_toolkits and toolkit not in agent.initial_toolkits:
@@ -269,7 +275,7 @@ def names_loadable(permissions: CompiledPermissions) -> bool:
 
 def _loadable_under(permissions: CompiledPermissions, loadout: str) -> bool:
     state, plugins = State(loadout=loadout), permissions.world.catalog.plugins
-    start = _started(permissions, loadout, None)
+    start = _compute_starting_tools(permissions, loadout, None)
     if any(tool.id not in start for tool in reachable(permissions, state)):
         return True
     unseen = plugins_in_reach(permissions, loadout) - active_plugins(permissions, loadout)
@@ -280,7 +286,7 @@ def toolkit_to_load(permissions: CompiledPermissions, state: State, name: str) -
     """Return whether a toolkit has something that is not loaded from the start and that a loadout does not exclude."""
     if name in permissions.agent.initial_toolkits and permissions.constraints.most_at_start is None:
         return False
-    start, catalog = started(permissions, state), permissions.world.catalog
+    start, catalog = tools_loaded_at_start(permissions, state), permissions.world.catalog
     for entry in permissions.entries.toolkits[name]:
         plugin = catalog.plugins[entry.plugin]
         if any(tool.id not in start and _within_reach(permissions, state, tool) for tool in entry.tools):
@@ -308,7 +314,7 @@ def _plugin_loadable(permissions: CompiledPermissions, plugin: Plugin) -> bool:
 
 def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return every loaded tool by its id: what is loaded from the start, then what was loaded, in order (F1)."""
-    known = _started(permissions, state.loadout, state.shrunk)
+    known = _compute_starting_tools(permissions, state.loadout, state.shrunk)
     if not state.leases:
         return known
     held = _names_of_leases(permissions, state)
@@ -317,7 +323,7 @@ def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str,
     for lease in state.leases:
         pending = lease.from_turn > max(state.turn, 0)
         active.add(leased_tools(permissions, lease), lease.until, lease.because, pending=pending)
-    return _kept(active.found, narrowing(permissions, state))
+    return _keep_of_loadout(active.found, narrowing_of_loadout(permissions, state))
 
 
 def holding_names(permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> State:
@@ -336,7 +342,7 @@ def holding_names(permissions: CompiledPermissions, state: State, active: Mappin
     named = permissions.world.catalog.named
     may_clash = (
         _start_unknown(permissions)
-        or any(_any_unknown(permissions, lease_entries(permissions, lease)) for lease in state.leases)
+        or any(_has_unknown_plugin(permissions, lease_entries(permissions, lease)) for lease in state.leases)
         or any(len(named(tool.name)) > 1 for lease in state.leases for tool, _ in leased_tools(permissions, lease))
     )
     if not may_clash:
@@ -371,25 +377,27 @@ def leases_with_tools(permissions: CompiledPermissions, state: State, leases: It
             yield lease
 
 
-def started(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+def tools_loaded_at_start(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return what is loaded from the start of a session under its active loadout, whatever the budget (L7)."""
-    return _started(permissions, state.loadout, None)
+    return _compute_starting_tools(permissions, state.loadout, None)
 
 
 @once_per_permissions
-def _started(permissions: CompiledPermissions, loadout: str | None, shrunk: str | None) -> Mapping[str, LoadedTool]:
+def _compute_starting_tools(
+    permissions: CompiledPermissions, loadout: str | None, shrunk: str | None
+) -> Mapping[str, LoadedTool]:
     """Return what is loaded before anything is: the agent's start, and what the session's loadout makes active (L7)."""
     start = starting_tools(permissions)
     found: Mapping[str, LoadedTool] = {**start.head, **start.tail}
     if loadout is not None:
         active = ActiveTools(permissions, found)
-        tools = _without_namesakes(permissions, _of_session_loadout(permissions, loadout))
+        tools = _without_namesakes(permissions, _tools_of_session_loadout(permissions, loadout))
         active.add(tools, ALWAYS, LeaseReason.LOADOUT)
         found = active.found
-    return _kept(found, start_narrowing(permissions, State(loadout=loadout, shrunk=shrunk)))
+    return _keep_of_loadout(found, start_narrowing(permissions, State(loadout=loadout, shrunk=shrunk)))
 
 
-def _of_session_loadout(permissions: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
+def _tools_of_session_loadout(permissions: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
     """Yield the permitted tools of the plugins that a loadout makes active, by name."""
     plugins = permissions.world.catalog.plugins
     for name in sorted(active_plugins(permissions, loadout)):
@@ -397,7 +405,7 @@ def _of_session_loadout(permissions: CompiledPermissions, loadout: str) -> Itera
             yield tool, permissions.entries.of_tool(tool)
 
 
-def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, LoadedTool]:
+def _keep_of_loadout(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, LoadedTool]:
     """Return what a loadout keeps: essentials, what it makes active, and what those require (L7, T8)."""
     if keep is None:
         return active

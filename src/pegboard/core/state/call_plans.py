@@ -10,13 +10,13 @@ from typing import Literal, NamedTuple
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.logins import AwaitedLogin
-from pegboard.core.access.names import ExactName, Hidden, NearName, Unknown, Unseen, resolve_called
+from pegboard.core.access.names import ExactName, HiddenTool, NearName, UnknownName, UnseenTool, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool, why_excluded
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
+from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, remove_dead_leases, unloaded_in_turn
 from pegboard.support.encodable import encodable, encodable_text
 
 CallStatus = Literal[
@@ -76,28 +76,28 @@ Plan = Run | LoadFirst | Refuse
 
 def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
-    active = active_tools(permissions, heal(permissions, state))
+    active = active_tools(permissions, remove_dead_leases(permissions, state))
     match resolve_called(permissions, name, loaded=active, used=state.recent):
         case ExactName(tool) | NearName(tool):
-            return _planned(permissions, state, tool, active.get(tool.id))
-        case Hidden(_, reason):
-            return _not_found(name, reason)
-        case Unseen(plugin):
-            return replace(_unseen(name, plugin), owner=plugin.name)
-        case Unknown():
-            return _excluded(permissions, name) or _not_found(name, _UNKNOWN)
+            return _plan_for_tool(permissions, state, tool, active.get(tool.id))
+        case HiddenTool(_, reason):
+            return _not_found_refusal(name, reason)
+        case UnseenTool(plugin):
+            return replace(_unseen_refusal(name, plugin), owner=plugin.name)
+        case UnknownName():
+            return _refusal_of_excluded(permissions, name) or _not_found_refusal(name, _UNKNOWN)
 
 
 _UNKNOWN = Reason(code="unknown", text="There is no tool of this name.")
 
 
-def _unseen(name: str, plugin: Plugin) -> Refuse:
+def _unseen_refusal(name: str, plugin: Plugin) -> Refuse:
     """Return the refusal of what would be a tool of a plugin that has not listed any: it may be one that fails (P6)."""
     fault = plugin.variant("").unavailable
-    return _cannot_run(name, fault) if fault else _not_found(name, _UNKNOWN)
+    return _cannot_run(name, fault) if fault else _not_found_refusal(name, _UNKNOWN)
 
 
-def _excluded(permissions: CompiledPermissions, name: str) -> Refuse | None:
+def _refusal_of_excluded(permissions: CompiledPermissions, name: str) -> Refuse | None:
     """Return the refusal of a tool that its plugin has in no form that can be used, or None."""
     found = permissions.world.catalog.excluded(name)
     if found is None or not permissions.may_have_tools_of(found[0]):
@@ -107,26 +107,28 @@ def _excluded(permissions: CompiledPermissions, name: str) -> Refuse | None:
 
 def _cannot_run(name: str, why: str) -> Refuse:
     reason = Reason(code="unavailable", text=why)
-    return Refuse(status="tool_unavailable", message=f"Tool '{_short(name)}' is not available: {why}", reason=reason)
+    return Refuse(
+        status="tool_unavailable", message=f"Tool '{_short_name(name)}' is not available: {why}", reason=reason
+    )
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name if len(name) <= 100 else f"{name[:100]}…"
 
 
-def _not_found(name: str, reason: Reason) -> Refuse:
-    shown = _short(name)
+def _not_found_refusal(name: str, reason: Reason) -> Refuse:
+    shown = _short_name(name)
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
-def _planned(permissions: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None) -> Plan:
+def _plan_for_tool(permissions: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None) -> Plan:
     if loaded is None:
-        return _not_loaded(permissions, state, tool)
+        return _plan_of_unloaded(permissions, state, tool)
     fault = tool_fault(permissions, tool, loaded.key)
     if fault:
         return refused_as_unavailable(tool, fault)
     if loaded.pending:
-        return _from_next_request(tool)
+        return _next_request_refusal(tool)
     return Run(loaded=loaded)
 
 
@@ -136,7 +138,7 @@ def outside_focus(tool: Tool, focus: Collection[str]) -> Refuse:
     return Refuse(status="refused", message=message, reason=Reason(code="focus", text=message), tool=tool)
 
 
-def not_read_only(tool: Tool) -> Refuse:
+def not_read_only_refusal(tool: Tool) -> Refuse:
     """Return the refusal of a tool that came through ``call_read_only_tool`` and may change things (G6)."""
     message = f"'{tool.wire}' may change things: call it through call_tool."
     reason = Reason(code="not_read_only", text="It does not count as read-only.")
@@ -165,13 +167,13 @@ def refused_as_unavailable(tool: Tool, fault: str) -> Refuse:
     return Refuse(status="tool_unavailable", message=message, reason=Reason(code="unavailable", text=fault), tool=tool)
 
 
-def _from_next_request(tool: Tool) -> Refuse:
+def _next_request_refusal(tool: Tool) -> Refuse:
     message = f"'{tool.wire}' is loaded from the next request on. It has not run; it cannot be called in this turn."
     reason = Reason(code="next_request", text="It is loaded from the next request on.")
     return Refuse(status="next_request", message=message, reason=reason, tool=tool)
 
 
-def _not_loaded(permissions: CompiledPermissions, state: State, tool: Tool) -> Plan:
+def _plan_of_unloaded(permissions: CompiledPermissions, state: State, tool: Tool) -> Plan:
     why = exclusion_reason(permissions, state, tool) if excluded_by_loadout(permissions, state, tool) else None
     if why is not None:
         return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
@@ -220,7 +222,7 @@ class CallAnswer(NamedTuple):
     def encodable(self) -> CallAnswer:
         """Return the answer with each text of it as UTF-8 can carry it, on its way to a model."""
         result = self.result
-        if not self.message and result.structured is None and _all_ascii(result.content):
+        if not self.message and result.structured is None and _are_ascii_texts(result.content):
             return self
         message = self.message and encodable_text(self.message)
         content = encodable(result.content)
@@ -230,7 +232,7 @@ class CallAnswer(NamedTuple):
         return self._replace(result=replace(result, content=content, structured=structured), message=message)
 
 
-def _all_ascii(blocks: Iterable[JsonObject]) -> bool:
+def _are_ascii_texts(blocks: Iterable[JsonObject]) -> bool:
     """Return whether it is seen at once that blocks have texts alone, and only ASCII, as those of most answers."""
     for block in blocks:
         for name, text in block.items():

@@ -171,7 +171,7 @@ class Outcome:
     gave_way: tuple[Ref, ...] = ()
 
 
-def not_found(permissions: CompiledPermissions, state: State, name: str) -> Item:
+def not_found_item(permissions: CompiledPermissions, state: State, name: str) -> Item:
     """Return the answer for a name that means nothing in reach, or several tools, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
     several = [repr(tool.id) for tool in tools_meant(permissions, name)]

@@ -9,14 +9,14 @@ from typing import Any, Final
 from pegboard.core.access.names import display_name, lookup, title
 from pegboard.core.access.permissions import CompiledPermissions, own_fault
 from pegboard.core.model.leases import STICKY, Lease, LeaseReason
-from pegboard.core.model.masking import Masker, masked
+from pegboard.core.model.masking import Masker, mask_overrides
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start
-from pegboard.core.state.commands import NO_SESSION, SUCCEEDED, CommandContext, Item, Load, not_found
+from pegboard.core.state.active_tools import LoadedTool, active_tools, is_toolkit_from_start
+from pegboard.core.state.commands import NO_SESSION, SUCCEEDED, CommandContext, Item, Load, not_found_item
 from pegboard.core.state.requirements import all_required, missing_requirements
 from pegboard.core.state.sessions import State
-from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
+from pegboard.core.state.shrinking import excess, fit_to_budget, largest_fitting_loadout
 from pegboard.core.state.subjects import excluded_by_loadout, lease_entries, leased_tools
 
 
@@ -26,7 +26,7 @@ def load(
     """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
     ref = lookup(permissions, name, active_tools(permissions, state))
     if ref is None:
-        return state, not_found(permissions, state, name)
+        return state, not_found_item(permissions, state, name)
     until = command.until or terms.until
     lease = Lease(
         subject=ref,
@@ -40,7 +40,7 @@ def load(
     if item.status == "conflict":
         after, item = _load_instead(permissions, state, lease, terms) or (after, item)
     if item.status == "not_found" and item.subject is None:
-        return state, not_found(permissions, state, name)
+        return state, not_found_item(permissions, state, name)
     if item.status in SUCCEEDED:
         after = replace(after, unloaded=tuple(subject for subject in after.unloaded if subject != ref))
     return after, replace(item, name=name, subject=ref)
@@ -85,18 +85,18 @@ def _load(permissions: CompiledPermissions, state: State, lease: Lease, terms: C
     faults = _faults(permissions, entries, tools)
     if not tools and not faults:
         return state, _NOTHING
-    if _already(permissions, state, lease, tools):
+    if _is_already_loaded(permissions, state, lease, tools):
         item = Item(name="", status="already_loaded", message=f"{subject} is already loaded.")
-        return _again(permissions, state, lease, tools), item
+        return _use_again(permissions, state, lease, tools), item
     if not terms.stable:
         return state, Item(name="", status="error", message=NO_SESSION)
-    refusal = _refused(permissions, state, lease, entries, tools, faults, terms)
+    refusal = _refusal_of_load(permissions, state, lease, entries, tools, faults, terms)
     if refusal is not None:
         return state, refusal
     return state.with_lease(lease), Item(name="", status="loaded", message=_loaded_message(subject, terms))
 
 
-def _refused(
+def _refusal_of_load(
     permissions: CompiledPermissions,
     state: State,
     lease: Lease,
@@ -117,20 +117,20 @@ def _refused(
             "candidate_overrides": conflict.candidate,
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
-    rest = _rest(entries, tools, faults) if faults else ""
+    rest = _why_partly_loaded(entries, tools, faults) if faults else ""
     if not faults and requires:
         faults = missing_requirements(permissions, tools)
     if faults:
         return Item(
             name="",
             status="tool_unavailable",
-            message=f"{subject} is not available now: {' '.join(map(_ended, faults))}{rest}",
+            message=f"{subject} is not available now: {' '.join(map(_end_sentence, faults))}{rest}",
             details={"unavailable_messages": list(faults)},
         )
-    return _over_budget(permissions, state, state.with_lease(lease), subject, terms)
+    return _over_budget_refusal(permissions, state, state.with_lease(lease), subject, terms)
 
 
-def _rest(entries: tuple[Entry, ...], tools: tuple[Tool, ...], faults: tuple[str, ...]) -> str:
+def _why_partly_loaded(entries: tuple[Entry, ...], tools: tuple[Tool, ...], faults: tuple[str, ...]) -> str:
     """Return what of a subject is not loaded only because all of it is, or nothing (S10)."""
     broken = {fault.partition(":")[0] for fault in faults}
     broken |= {tool.plugin for tool in tools if tool.wire in broken}
@@ -141,7 +141,7 @@ def _rest(entries: tuple[Entry, ...], tools: tuple[Tool, ...], faults: tuple[str
     return f" Nothing of it is loaded; the rest of it works and can be loaded by name: {names}."
 
 
-def _ended(sentence: str) -> str:
+def _end_sentence(sentence: str) -> str:
     return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
@@ -189,13 +189,13 @@ def _has_something(permissions: CompiledPermissions, entry: Entry, plugin: Plugi
     return permissions.grants_unseen(plugin)
 
 
-def _already(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
+def _is_already_loaded(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
     """Return whether a load changes nothing: a toolkit has its own lease or none is needed (P2)."""
     subject = lease.subject
     if subject.kind == "toolkit":
         standing = state.leases_on(subject)
         lacking = frozenset[str].intersection(*(one.excluded for one in standing)) if standing else None
-        start = from_start(permissions, subject.name) and all(
+        start = is_toolkit_from_start(permissions, subject.name) and all(
             tool.id in active_tools(permissions, state) for tool in tools
         )
         return start or (lacking is not None and not lacking)
@@ -203,7 +203,7 @@ def _already(permissions: CompiledPermissions, state: State, lease: Lease, tools
     return bool(tools) and all(tool.id in active for tool in tools)
 
 
-def _again(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
+def _use_again(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
     """Return the state after loading what is loaded: what stands is used, and upgraded, never weakened (S5, S7)."""
     ids = {tool.id for tool in tools}
     state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(permissions, one)))
@@ -219,7 +219,7 @@ def _again(permissions: CompiledPermissions, state: State, lease: Lease, tools: 
     return state.with_lease(lease) if stronger else state
 
 
-def _over_budget(
+def _over_budget_refusal(
     permissions: CompiledPermissions, before: State, after: State, subject: str, terms: CommandContext
 ) -> Item | None:
     """Return the refusal of what does not fit, with what could go or step in; nothing where it fits (S9)."""
@@ -230,7 +230,7 @@ def _over_budget(
     could_go = list(dict.fromkeys(display_name(permissions, lease.subject) for lease in asked_for))
     advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
     details: dict[str, object] = {"could_unload": could_go}
-    smaller = fitting(permissions, after, terms)
+    smaller = largest_fitting_loadout(permissions, after, terms)
     if smaller is not None and not permissions.agent.budget.shrink:
         advice += f" It would fit with loadout '{smaller}' for what is loaded from the start (budget: shrink)."
         details["loadout"] = smaller
@@ -309,23 +309,23 @@ def _overrides_differ(
 ) -> Conflict:
     return Conflict(
         tool=plugin.name,
-        existing=masked(existing, masker, plugin.secrets),
-        candidate=masked(candidate, masker, plugin.secrets),
+        existing=mask_overrides(existing, masker, plugin.secrets),
+        candidate=mask_overrides(candidate, masker, plugin.secrets),
         message=f"conflicts: '{plugin.name}' {how}",
     )
 
 
 def equal(plugin: Plugin, left: JsonObject, right: JsonObject) -> bool:
     """Return whether two overrides mean the same, ``5`` and ``"5"`` for an integer included."""
-    return normalised(plugin, left) == normalised(plugin, right)
+    return convert_overrides(plugin, left) == convert_overrides(plugin, right)
 
 
-def normalised(plugin: Plugin, overrides: JsonObject) -> dict[str, Any]:
+def convert_overrides(plugin: Plugin, overrides: JsonObject) -> dict[str, Any]:
     """Return overrides with every value in the type that the plugin's parameter has."""
-    return {name: _coerced(value, plugin.parameters.get(name, "")) for name, value in overrides.items()}
+    return {name: _convert_value(value, plugin.parameters.get(name, "")) for name, value in overrides.items()}
 
 
-def _coerced(value: Any, kind: str) -> Any:
+def _convert_value(value: Any, kind: str) -> Any:
     try:
         match kind, value:
             case ("boolean", str()) if value.casefold() in ("true", "false"):

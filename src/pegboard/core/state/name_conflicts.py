@@ -47,10 +47,10 @@ def name_conflicts(permissions: CompiledPermissions) -> tuple[NameConflict, ...]
 
     What only a category brought in gives way to what is written, and is not among them (L9).
     """
-    return tuple(_of_start(permissions)) + tuple(_of_toolkits(permissions))
+    return tuple(_conflicts_of_start(permissions)) + tuple(_conflicts_of_toolkits(permissions))
 
 
-def _of_start(permissions: CompiledPermissions) -> Iterator[NameConflict]:
+def _conflicts_of_start(permissions: CompiledPermissions) -> Iterator[NameConflict]:
     catalog = permissions.world.catalog
     for second, first in starting_tools(permissions).excluded.items():
         one, other = catalog.by_id(first), catalog.by_id(second)
@@ -58,7 +58,7 @@ def _of_start(permissions: CompiledPermissions) -> Iterator[NameConflict]:
             yield NameConflict(first=one, second=other)
 
 
-def _of_toolkits(permissions: CompiledPermissions) -> Iterator[NameConflict]:
+def _conflicts_of_toolkits(permissions: CompiledPermissions) -> Iterator[NameConflict]:
     start = starting_tools(permissions)
     from_start = {one.tool.wire: one.tool for part in (start.head, start.tail) for one in part.values()}
     for name in permissions.entries.loadable_toolkits:

@@ -33,18 +33,18 @@ def requirements(permissions: CompiledPermissions, tool: Tool) -> tuple[Requirem
 def _requirement(permissions: CompiledPermissions, plugin: str, name: str) -> Requirement:
     """Return what a name stands for to a tool of this plugin: its sibling first, else what lookup finds."""
     catalog = permissions.world.catalog
-    own = _sibling(catalog, plugin, name)
+    own = _find_sibling(catalog, plugin, name)
     ref = Ref("tool", own.id) if own is not None else lookup(permissions, name)
     tools = tuple(tool for tool, _ in tools_of_subject(permissions, ref).tools) if ref is not None else ()
     if tools:
         return Requirement(name=name, tools=tools)
-    same = [tool.wire for tool in _of_own_name(catalog, name) if permissions.permits(tool)]
+    same = [tool.wire for tool in _tools_of_own_name(catalog, name) if permissions.permits(tool)]
     if own is None and len(same) > 1:
         return Requirement(name=name, problem=f"'{name}', which may be {' or '.join(map(repr, same))}.")
     return Requirement(name=name, problem=f"'{name}', which is not available to this agent.")
 
 
-def required(permissions: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
+def required_tools(permissions: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
     """Yield the permitted tools that a tool requires."""
     for requirement in requirements(permissions, tool):
         yield from requirement.tools
@@ -54,7 +54,7 @@ def all_required(permissions: CompiledPermissions, tools: Iterable[Tool]) -> tup
     """Return the permitted tools that these require, directly or not."""
     pending, found = deque(tools), dict[str, Tool]()
     while pending:
-        fresh = [tool for tool in required(permissions, pending.popleft()) if tool.id not in found]
+        fresh = [tool for tool in required_tools(permissions, pending.popleft()) if tool.id not in found]
         found.update((tool.id, tool) for tool in fresh)
         pending.extend(fresh)
     return tuple(found.values())
@@ -73,7 +73,7 @@ def unknown_plugins(permissions: CompiledPermissions) -> tuple[str, ...]:
     return tuple(
         plugin.name
         for plugin in plugins
-        if _unasked(plugin) and permissions.grants_unseen(plugin) and not _cannot_run(permissions, plugin)
+        if _is_unasked(plugin) and permissions.grants_unseen(plugin) and not _cannot_run(permissions, plugin)
     )
 
 
@@ -102,10 +102,10 @@ def missing_requirements(permissions: CompiledPermissions, tools: Iterable[Tool]
     found: list[str] = []
     while pending:
         tool = pending.popleft()
-        found.extend(_missing(permissions, tool))
+        found.extend(_missing_requirements(permissions, tool))
         fresh = [
             other
-            for other in required(permissions, tool)
+            for other in required_tools(permissions, tool)
             if other.id not in known and not tool_fault(permissions, other)
         ]
         known.update(other.id for other in fresh)
@@ -113,7 +113,7 @@ def missing_requirements(permissions: CompiledPermissions, tools: Iterable[Tool]
     return tuple(dict.fromkeys(found))
 
 
-def _missing(permissions: CompiledPermissions, tool: Tool) -> Iterator[str]:
+def _missing_requirements(permissions: CompiledPermissions, tool: Tool) -> Iterator[str]:
     for requirement in requirements(permissions, tool):
         if requirement.problem:
             yield f"{tool.wire} needs {requirement.problem}"
@@ -128,9 +128,9 @@ def with_required(permissions: CompiledPermissions, tool: Tool, loaded: Containe
     pending = list(together.values())
     while pending:
         by = pending.pop()
-        if next(_missing(permissions, by), None) is not None:
+        if next(_missing_requirements(permissions, by), None) is not None:
             return None
-        fresh = {t.id: t for t in required(permissions, by) if t.id not in loaded and t.id not in together}
+        fresh = {t.id: t for t in required_tools(permissions, by) if t.id not in loaded and t.id not in together}
         together.update(fresh)
         pending.extend(fresh.values())
     return tuple(together.values())
@@ -143,7 +143,7 @@ def plugins_to_ask(permissions: CompiledPermissions, tools: Iterable[Tool]) -> t
         plugin.name: None
         for name in names
         for plugin in _possible_owners(permissions.world.catalog, split_kind(name)[1])
-        if _unasked(plugin) and permissions.grants_unseen(plugin)
+        if _is_unasked(plugin) and permissions.grants_unseen(plugin)
     }
     return tuple(found)
 
@@ -158,22 +158,22 @@ def unresolved_requirements(world: World) -> Iterator[tuple[Tool, str, str]]:
     """
     for tool in world.catalog:
         for name in tool.requires:
-            if problem := _unresolved(world, tool.plugin, name):
+            if problem := _why_unresolved(world, tool.plugin, name):
                 yield tool, name, problem
 
 
-def _unresolved(world: World, plugin: str, name: str) -> str:
+def _why_unresolved(world: World, plugin: str, name: str) -> str:
     catalog = world.catalog
     kind, bare = split_kind(name)
-    if _sibling(catalog, plugin, name) is not None or (kind in (None, "toolkit") and bare in world.toolkits):
+    if _find_sibling(catalog, plugin, name) is not None or (kind in (None, "toolkit") and bare in world.toolkits):
         return ""
     ref = find(name, catalog)
     if ref is not None and (ref.kind != "category" or catalog.category(ref.name)):
         return ""
-    same = _of_own_name(catalog, name)
+    same = _tools_of_own_name(catalog, name)
     if len(same) > 1:
         return f"it may be {' or '.join(repr(tool.id) for tool in same)}"
-    if kind in (None, "tool") and any(_unasked(other) for other in _possible_owners(catalog, bare)):
+    if kind in (None, "tool") and any(_is_unasked(other) for other in _possible_owners(catalog, bare)):
         return ""
     return "no toolkit, plugin or tool is known under this name"
 
@@ -184,15 +184,15 @@ def _possible_owners(catalog: Catalog, name: str) -> Iterable[Plugin]:
     return (owner,) if owner is not None else catalog.plugins.values()
 
 
-def _unasked(plugin: Plugin) -> bool:
+def _is_unasked(plugin: Plugin) -> bool:
     return not plugin.tools and not any(variant.known for variant in plugin.variants.values())
 
 
-def _sibling(catalog: Catalog, plugin: str, name: str) -> Tool | None:
+def _find_sibling(catalog: Catalog, plugin: str, name: str) -> Tool | None:
     kind, bare = split_kind(name)
     return catalog.by_id(f"{plugin}/{bare}") if kind in (None, "tool") else None
 
 
-def _of_own_name(catalog: Catalog, name: str) -> tuple[Tool, ...]:
+def _tools_of_own_name(catalog: Catalog, name: str) -> tuple[Tool, ...]:
     kind, bare = split_kind(name)
     return catalog.named(bare) if kind in (None, "tool") else ()

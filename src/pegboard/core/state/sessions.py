@@ -138,7 +138,7 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
     """Return the state as it is stored, or None where it equals that of a new session (S4)."""
     if state == start:
         return None
-    document: dict[str, Any] = {"turn": state.turn, "leases": [_lease(le) for le in state.leases]}
+    document: dict[str, Any] = {"turn": state.turn, "leases": [_lease_document(le) for le in state.leases]}
     for name in ("label", "loadout"):
         if (value := getattr(state, name)) is not None:
             document[name] = value
@@ -148,7 +148,7 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
     if state.unloaded:
         document["unloaded"] = [str(subject) for subject in state.unloaded]
     if state.seen:
-        document["seen"] = [_lease(lease) for lease in state.seen]
+        document["seen"] = [_lease_document(lease) for lease in state.seen]
     if state.own_loadout:
         document["own_loadout"] = True
     if state.failure is not None:
@@ -169,7 +169,7 @@ def _hints(hints: ShownHints) -> dict[str, Any]:
     }
 
 
-def _lease(lease: Lease) -> dict[str, Any]:
+def _lease_document(lease: Lease) -> dict[str, Any]:
     document: dict[str, Any] = {
         "subject": str(lease.subject),
         "until": lease.until.kind,

@@ -9,7 +9,7 @@ from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.loadouts import BUILT_IN, chain
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, started
+from pegboard.core.state.active_tools import LoadedTool, active_tools, tools_loaded_at_start
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import State
 
@@ -37,7 +37,7 @@ def size_of(permissions: CompiledPermissions, active: Mapping[str, LoadedTool], 
     return Size(tools=0).with_tools(permissions, (*terms.meta, *available), terms)
 
 
-def over(permissions: CompiledPermissions, size: Size) -> str:
+def excess_over_budget(permissions: CompiledPermissions, size: Size) -> str:
     """Return by how much a size exceeds the agent's budget, or nothing."""
     budget = permissions.agent.budget
     found: list[str] = []
@@ -51,7 +51,7 @@ def over(permissions: CompiledPermissions, size: Size) -> str:
 def excess(permissions: CompiledPermissions, state: State, terms: CommandContext) -> str:
     """Return by how much a surface exceeds the budget, or nothing: "5 tools of 4 and 90 tokens of 80"."""
     return (
-        over(permissions, size_of(permissions, active_tools(permissions, state), terms))
+        excess_over_budget(permissions, size_of(permissions, active_tools(permissions, state), terms))
         if permissions.agent.budget
         else ""
     )
@@ -94,7 +94,7 @@ def _given_way(permissions: CompiledPermissions, state: State, terms: CommandCon
     return left if permissions.agent.budget.shrink else state
 
 
-def fitting(permissions: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
+def largest_fitting_loadout(permissions: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
     """Return the largest loadout for what is loaded from the start with which the budget is kept (S9)."""
     smaller = _choice(permissions, replace(state, shrunk=None), terms)
     return smaller[0] if smaller is not None and smaller[1] else None
@@ -102,24 +102,26 @@ def fitting(permissions: CompiledPermissions, state: State, terms: CommandContex
 
 def _choice(permissions: CompiledPermissions, state: State, terms: CommandContext) -> tuple[str, bool] | None:
     """Return the loadout that keeps most of what fits, and whether it does; else the one that takes least."""
-    before = _from_start(permissions, state, active_tools(permissions, state))
+    before = _narrowable_from_start(permissions, state, active_tools(permissions, state))
     best: tuple[tuple[int, int, int], str, bool] | None = None
     for name in _candidates(permissions, state):
         active = active_tools(permissions, replace(state, shrunk=name))
-        kept = _from_start(permissions, state, active)
+        kept = _narrowable_from_start(permissions, state, active)
         if not kept or kept == before:
             continue
         size = size_of(permissions, active, terms)
-        fits = not over(permissions, size)
+        fits = not excess_over_budget(permissions, size)
         rank = (1, len(kept), size.tokens) if fits else (0, -size.tokens, -size.tools)
         if best is None or rank > best[0]:
             best = rank, name, fits
     return best[1:] if best is not None else None
 
 
-def _from_start(permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> frozenset[str]:
+def _narrowable_from_start(
+    permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]
+) -> frozenset[str]:
     """Return what is loaded from the start and not essential: what a loadout can narrow."""
-    start = started(permissions, state)
+    start = tools_loaded_at_start(permissions, state)
     return frozenset(key for key, one in active.items() if LeaseReason.ESSENTIAL not in one.because and key in start)
 
 

@@ -40,7 +40,7 @@ def plugins_in_reach(permissions: CompiledPermissions, loadout: str) -> frozense
     )
 
 
-def narrowing(permissions: CompiledPermissions, state: State) -> Keep | None:
+def narrowing_of_loadout(permissions: CompiledPermissions, state: State) -> Keep | None:
     """Return what a session's active loadout keeps in reach besides essentials; None narrows nothing (L7)."""
     if state.loadout is None:
         return None
@@ -99,7 +99,7 @@ def exclusion_reason(permissions: CompiledPermissions, state: State, tool: Tool)
     loadouts = permissions.world.loadouts
     if state.loadout is not None and excluded_by_loadout(permissions, state, tool):
         found = loadouts.get(state.loadout.casefold())
-        text = exclusion_text(state.loadout) if found is not None else _gone(state.loadout)
+        text = exclusion_text(state.loadout) if found is not None else _undefined_loadout_text(state.loadout)
         return Reason(code="narrowed_loadout", text=text, where=found.place if found is not None else None)
     if state.shrunk is not None and tool.plugin not in active_plugins(permissions, state.shrunk):
         text = f"Loadout '{state.shrunk}' steps in to fit the budget, and excludes it; it may be loaded."
@@ -112,7 +112,7 @@ def exclusion_text(loadout: str) -> str:
     return f"Loadout '{loadout}', which is active in this session, excludes it."
 
 
-def _gone(loadout: str) -> str:
+def _undefined_loadout_text(loadout: str) -> str:
     return f"Loadout '{loadout}', which is active in this session, is not defined any more: it excludes everything."
 
 
@@ -179,7 +179,7 @@ def stands_for_nothing(permissions: CompiledPermissions, lease: Lease) -> bool:
     return not leased_tools(permissions, lease)
 
 
-def heal(permissions: CompiledPermissions, state: State) -> State:
+def remove_dead_leases(permissions: CompiledPermissions, state: State) -> State:
     """Return the state without the leases that no longer count (S3)."""
     kept = tuple(lease for lease in state.leases if still_stands(permissions, lease))
     return state if len(kept) == len(state.leases) else replace(state, leases=kept)

@@ -12,7 +12,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import STICKY, TURN, UNLOAD, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start, holding_names
+from pegboard.core.state.active_tools import LoadedTool, active_tools, holding_names, is_toolkit_from_start
 from pegboard.core.state.commands import (
     NO_SESSION,
     SUCCEEDED,
@@ -28,13 +28,19 @@ from pegboard.core.state.commands import (
     Status,
     Unload,
     Use,
-    not_found,
+    not_found_item,
 )
 from pegboard.core.state.loading import first_turn, load
 from pegboard.core.state.requirements import with_required
 from pegboard.core.state.sessions import State
-from pegboard.core.state.shrinking import fit_to_budget, over, size_of
-from pegboard.core.state.subjects import excluded_by_loadout, heal, leased_tools, narrowing, stands_for_nothing
+from pegboard.core.state.shrinking import excess_over_budget, fit_to_budget, size_of
+from pegboard.core.state.subjects import (
+    excluded_by_loadout,
+    leased_tools,
+    narrowing_of_loadout,
+    remove_dead_leases,
+    stands_for_nothing,
+)
 
 RECENT_KEPT = 64
 """How many tools a session remembers as used."""
@@ -44,19 +50,19 @@ def transition(
     permissions: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome without policy text; ``state`` is healed first (S3)."""
-    healed = heal(permissions, state)
+    healed = remove_dead_leases(permissions, state)
     state = _within_budget(permissions, healed, terms)
     before = active_tools(permissions, state)
-    after, items = _carried_out(permissions, state, command, terms)
+    after, items = _apply_command(permissions, state, command, terms)
     after = _within_budget(permissions, after, terms)
     active = active_tools(permissions, after)
     after = holding_names(permissions, after, active)
     outcome = _outcome(before, active, after.turn, items, terms)
-    gave_way = _gave_way(healed, after) if not isinstance(command, EndTurn | MarkTurn | Unload) else ()
+    gave_way = _refs_given_way(healed, after) if not isinstance(command, EndTurn | MarkTurn | Unload) else ()
     return after, replace(outcome, gave_way=gave_way) if gave_way else outcome
 
 
-def _gave_way(before: State, after: State) -> tuple[Ref, ...]:
+def _refs_given_way(before: State, after: State) -> tuple[Ref, ...]:
     """Return what was anticipated and stands no more (S9)."""
     standing = {lease.subject for lease in after.leases}
     return tuple(lease.subject for lease in before.anticipated if lease.subject not in standing)
@@ -66,16 +72,16 @@ def _within_budget(permissions: CompiledPermissions, state: State, terms: Comman
     return fit_to_budget(permissions, state, terms) if permissions.budgeted else state
 
 
-def _carried_out(
+def _apply_command(
     permissions: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, tuple[Item, ...]]:
     match command:
         case Load():
-            return _each(command.names, state, lambda s, n: load(permissions, s, n, command, terms))
+            return _apply_to_each(command.names, state, lambda s, n: load(permissions, s, n, command, terms))
         case Unload():
-            return _each(command.names, state, lambda s, n: unload(permissions, s, n, terms))
+            return _apply_to_each(command.names, state, lambda s, n: unload(permissions, s, n, terms))
         case Fallback():
-            return _one(fallback(permissions, state, terms))
+            return _single_item(fallback(permissions, state, terms))
         case SetLoadout():
             after, item = _set_loadout(permissions, state, command.loadout, terms)
             return (replace(after, own_loadout=command.own) if item.status in SUCCEEDED else after), (item,)
@@ -84,12 +90,12 @@ def _carried_out(
         case MarkTurn():
             return _mark_turn(permissions, state, command.label)
         case Use():
-            return used(permissions, state, command.tool), ()
+            return use_tool(permissions, state, command.tool), ()
         case _:
             assert_never(command)
 
 
-def _each(
+def _apply_to_each(
     names: tuple[str, ...], state: State, step: Callable[[State, str], tuple[State, Item]]
 ) -> tuple[State, tuple[Item, ...]]:
     items: list[Item] = []
@@ -99,7 +105,7 @@ def _each(
     return state, tuple(items)
 
 
-def _one(done: tuple[State, Item]) -> tuple[State, tuple[Item, ...]]:
+def _single_item(done: tuple[State, Item]) -> tuple[State, tuple[Item, ...]]:
     return done[0], (done[1],)
 
 
@@ -189,7 +195,7 @@ def _mark_turn(permissions: CompiledPermissions, state: State, label: str) -> tu
     return replace(after, label=label), items
 
 
-def used(permissions: CompiledPermissions, state: State, tool_id: str) -> State:
+def use_tool(permissions: CompiledPermissions, state: State, tool_id: str) -> State:
     """Return the state with the tool used in this turn; the same where that is known already (S2)."""
     tool = permissions.world.catalog.by_id(tool_id)
     if tool is None:
@@ -218,15 +224,15 @@ def unload(permissions: CompiledPermissions, state: State, name: str, terms: Com
     """Return the state with what a name means unloaded, or why not (S10)."""
     ref = lookup(permissions, name, active_tools(permissions, state))
     if ref is None:
-        return state, not_found(permissions, state, name)
+        return state, not_found_item(permissions, state, name)
     tools = tuple(tool for tool, _ in leased_tools(permissions, Lease(subject=ref, until=UNLOAD)))
     if tools and all(excluded_by_loadout(permissions, state, tool) for tool in tools):
-        return state, not_found(permissions, state, name)
+        return state, not_found_item(permissions, state, name)
     targets = frozenset(tool.id for tool in tools)
-    after = _without(permissions, state, ref, targets)
+    after = _state_without(permissions, state, ref, targets)
     subject, changes, details = title(permissions, ref), after != state, dict[str, object]()
-    requiring = _requiring(permissions, after, targets)
-    if _sticky(permissions, state, ref, targets, changes=changes):
+    requiring = _tools_still_requiring(permissions, after, targets)
+    if _is_from_start(permissions, state, ref, targets, changes=changes):
         status, message = "sticky", f"{subject} cannot be unloaded: it is loaded from the start."
     elif not changes and requiring and ref.kind != "toolkit":
         status, message = "sticky", f"{subject} cannot be unloaded: {requiring} needs it."
@@ -251,25 +257,25 @@ def _unloaded_message(subject: str, requiring: str, terms: CommandContext) -> st
     return f"{subject} {when}{kept}"
 
 
-def _requiring(permissions: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
+def _tools_still_requiring(permissions: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
     """Return the names of the tools that still need one of the targets once it is unloaded."""
     active = active_tools(permissions, after)
     requiring = sorted({by for i in targets if i in active for by in active[i].needed_by} - targets)
     return ", ".join(display_name(permissions, Ref("tool", tool_id)) for tool_id in requiring)
 
 
-def _sticky(
+def _is_from_start(
     permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str], *, changes: bool
 ) -> bool:
     """Return whether what a name stands for is loaded from the start, all of it or all that is loaded."""
     if ref.kind == "toolkit":
-        return from_start(permissions, ref.name)
+        return is_toolkit_from_start(permissions, ref.name)
     active = active_tools(permissions, state)
     stuck = [not STICKY.isdisjoint(active[i].because) for i in targets if i in active]
     return any(stuck) and (all(stuck) or not changes)
 
 
-def _without(permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
+def _state_without(permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
     """Return the state without what a name stands for.
 
     A toolkit takes its own lease with it, where it has one, and what was anticipated of it (S5); a plugin or tool goes
@@ -280,7 +286,7 @@ def _without(permissions: CompiledPermissions, state: State, ref: Ref, targets: 
     for lease in state.leases:
         covered = frozenset(tool.id for tool, _ in leased_tools(permissions, lease))
         ahead = lease.because is LeaseReason.ANTICIPATED
-        whole = covered and covered <= targets and (ahead if alone else _smaller(lease, ref))
+        whole = covered and covered <= targets and (ahead if alone else _is_smaller_than_lease(lease, ref))
         if lease.subject == ref or whole:
             continue
         cut = covered & targets
@@ -291,12 +297,12 @@ def _without(permissions: CompiledPermissions, state: State, ref: Ref, targets: 
     )
 
 
-def _smaller(lease: Lease, ref: Ref) -> bool:
+def _is_smaller_than_lease(lease: Lease, ref: Ref) -> bool:
     return ref.kind != "toolkit" or lease.subject.kind != "toolkit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class _FallbackChoice:
     """What a fallback makes of the permitted tools that can run.
 
     ``loaded`` are the ids of all that are loaded then, ``fresh`` those of them that were not before;
@@ -325,16 +331,16 @@ def fallback(permissions: CompiledPermissions, state: State, terms: CommandConte
         message=f"Fallback mode: {count} tools loaded for this turn only",
         details={"loaded": loaded, "permitted": of, "excluded": [tool.wire for tool in choice.excluded]},
     )
-    leases = (_lease(tool, state.turn, first_turn(state, terms)) for tool in choice.fresh)
+    leases = (_fallback_lease(tool, state.turn, first_turn(state, terms)) for tool in choice.fresh)
     return state.with_leases((*state.leases, *leases)), item
 
 
 def _choose(
     permissions: CompiledPermissions, state: State, candidates: Iterable[Tool], terms: CommandContext
-) -> _Choice:
+) -> _FallbackChoice:
     active = active_tools(permissions, state)
     loaded = {tool.id for tool in candidates if tool.id in active}
-    missing = _missing(permissions, state, candidates, active)
+    missing = _missing_candidates(permissions, state, candidates, active)
     size = size_of(permissions, active, terms)
     holders = {one.tool.wire: key for key, one in active.items()}
     for tool in missing:
@@ -342,28 +348,28 @@ def _choose(
         if together is None or any(holders.get(one.wire, one.id) != one.id for one in together):
             continue
         larger = size.with_tools(permissions, together, terms)
-        if not over(permissions, larger):
+        if not excess_over_budget(permissions, larger):
             size = larger
             loaded.update(one.id for one in together)
             holders.update((one.wire, one.id) for one in together)
-    return _Choice(
+    return _FallbackChoice(
         loaded=frozenset(loaded),
         fresh=tuple(tool for tool in missing if tool.id in loaded),
         excluded=tuple(tool for tool in missing if tool.id not in loaded),
     )
 
 
-def _missing(
+def _missing_candidates(
     permissions: CompiledPermissions, state: State, candidates: Iterable[Tool], active: Mapping[str, LoadedTool]
 ) -> list[Tool]:
     """Return the candidates that are not loaded and that the active loadout keeps, what was used last first."""
-    keep = narrowing(permissions, state)
+    keep = narrowing_of_loadout(permissions, state)
     missing = (tool for tool in candidates if tool.id not in active and (keep is None or keep(tool)))
     rank = {tool_id: position for position, tool_id in enumerate(state.recent)}
     return sorted(missing, key=lambda tool: rank.get(tool.id, len(rank)))
 
 
-def _lease(tool: Tool, turn: int, from_turn: int) -> Lease:
+def _fallback_lease(tool: Tool, turn: int, from_turn: int) -> Lease:
     return Lease(
         subject=Ref("tool", tool.id),
         until=TURN,

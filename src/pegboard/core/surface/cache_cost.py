@@ -41,7 +41,7 @@ class ExpectedUse:
         return self.turns * (self.calls + 1)
 
     @property
-    def grown(self) -> float:
+    def tokens_of_growth(self) -> float:
         """Return the tokens that a whole conversation adds to what a request carries."""
         return self.turns * (self.message + self.calls * self.result)
 
@@ -87,8 +87,8 @@ def plan(sizes: Sizes, host: Host, usage: ExpectedUse = USAGE) -> LoadingPlan:
     if host.cache is None:
         return LoadingPlan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
     at_once = standing_cost(sizes.everything, usage.requests, host.cache)
-    on_demand = min(_on_demand(sizes, way, host, usage) for way in host.delivery)
-    small = sizes.plugins > 0 and host.delivery != ("array",) and sizes.everything <= carried(host, usage)
+    on_demand = min(_cost_on_demand(sizes, way, host, usage) for way in host.delivery)
+    small = sizes.plugins > 0 and host.delivery != ("array",) and sizes.everything <= tokens_worth_carrying(host, usage)
     return LoadingPlan(everything=small or at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
 
 
@@ -105,13 +105,13 @@ def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cach
     return cache.read * behind + standing_cost(usage.answer + schema, requests_left, cache)
 
 
-def _behind(host: Host, usage: ExpectedUse, *, unknown: int = 0) -> float:
+def _conversation_tokens(host: Host, usage: ExpectedUse, *, unknown: int = 0) -> float:
     """Return the tokens of conversation that a request in the middle of it carries beside the tools."""
     cached = host.cache.tokens if host.cache is not None else 0
-    return max(unknown if host.context is None else host.context, cached) + usage.grown / 2
+    return max(unknown if host.context is None else host.context, cached) + usage.tokens_of_growth / 2
 
 
-def carried(host: Host, usage: ExpectedUse = USAGE) -> int:
+def tokens_worth_carrying(host: Host, usage: ExpectedUse = USAGE) -> int:
     """Return how many tokens of a plugin's other tools it is cheaper to carry than to ask for them (S5).
 
     Whoever uses one tool of a plugin needs more of it: ``tools / plugins`` of them, and each that is
@@ -119,13 +119,13 @@ def carried(host: Host, usage: ExpectedUse = USAGE) -> int:
     declared cache, an array is paid in full with every request; what follows the history is cached in any case.
     """
     cache = host.cache or (Cache(read=1.0, write=1.0) if choose(host) == "array" else Cache())
-    behind = _behind(host, usage, unknown=CONTEXT)
+    behind = _conversation_tokens(host, usage, unknown=CONTEXT)
     call = load_cost(0, behind=behind, requests_left=usage.requests / 2, cache=cache, usage=usage) + usage.wait
     saved = (usage.tools / usage.plugins - 1) / usage.found
     return int(saved * call / standing_cost(1, usage.requests / 2, cache))
 
 
-def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: ExpectedUse) -> float:
+def _cost_on_demand(sizes: Sizes, way: Delivery, host: Host, usage: ExpectedUse) -> float:
     """Return what meta-tools, hints and loads cost: each load takes one more request, which reads everything again.
 
     A load in the middle of the conversation stands for all: half of the messages are behind the
@@ -139,13 +139,13 @@ def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: ExpectedUse) -> f
     if sizes.plugins and way != "array":
         plugins = min(usage.turns * usage.plugins, sizes.plugins)
         whole = sizes.everything / sizes.plugins
-        share = min(1.0, carried(host, usage) / max(whole, 1))
+        share = min(1.0, tokens_worth_carrying(host, usage) / max(whole, 1))
         beside = plugins * standing_cost(whole * share, usage.requests / 2, cache)
         asked = plugins + (1 - share) * max(usage.turns * usage.tools - plugins, 0.0)
         loads = min(loads, (1 - usage.anticipated) * asked / usage.found)
         schema *= 1 - share
     requests = usage.requests + loads
-    behind = _behind(host, usage) + loads * (usage.answer + schema) / 2
+    behind = _conversation_tokens(host, usage) + loads * (usage.answer + schema) / 2
     broken = (cache.write - cache.read) * (sizes.hints + behind) if way == "array" else 0.0
     schemas = schema * (2 if way == "array" else 1)
     one = load_cost(schemas, behind=behind, requests_left=requests / 2, cache=cache, usage=usage) + broken
@@ -171,13 +171,13 @@ def wire_list(
     if cache is None or not cache.tokens or not previous:
         return surface
     now = {tool.wire: tool for tool in surface}
-    cut = _cut(previous, now, price, cache, turns_left, may_stay)
+    cut = _place_to_cut(previous, now, price, cache, turns_left, may_stay)
     kept = (now.get(tool.wire, tool) for place, tool in enumerate(previous) if place < cut or tool.wire in now)
     known = {tool.wire for tool in previous}
     return (*kept, *(tool for tool in surface if tool.wire not in known))
 
 
-def _cut(
+def _place_to_cut(
     previous: tuple[Tool, ...],
     now: Mapping[str, Tool],
     price: Price,

@@ -48,9 +48,9 @@ class Continuation:
         gone = [name for name in self.tools or () if name not in now]
         changes = self.changes + 1
         over = self.over or changes > self.limit
-        return replace(self, tools=tools, changes=changes, over=over, note=_OVER if over else _note(new, gone))
+        return replace(self, tools=tools, changes=changes, over=over, note=_OVER if over else _change_note(new, gone))
 
-    def called(self, name: str, *, meta: bool, ran: str = "") -> Continuation:
+    def after_call(self, name: str, *, meta: bool, ran: str = "") -> Continuation:
         """Return where the run stands after a call.
 
         After any other tool than a meta-tool changes are counted anew. ``ran`` is the wire name of the tool that ran;
@@ -62,7 +62,7 @@ class Continuation:
             return replace(self, tools=(*self.tools, ran), changes=0)
         return replace(self, changes=0) if self.changes else self
 
-    def retried(self) -> Continuation | None:
+    def after_retry(self) -> Continuation | None:
         """Return where the run stands when an empty answer right after a change is asked for once more, or None.
 
         It counts as a change.
@@ -79,7 +79,7 @@ class Continuation:
         return f"(Stopped: the tools changed {times}, and none of them was used.)"
 
 
-def _note(new: list[str], gone: list[str]) -> str:
+def _change_note(new: list[str], gone: list[str]) -> str:
     parts = (("Can be called now", new), ("Cannot be called any more", gone))
     news = (f"{what}: {', '.join(names)}." for what, names in parts if names)
     return " ".join((*news, "Go on with the request."))

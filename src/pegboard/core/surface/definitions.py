@@ -41,12 +41,12 @@ def brief_schema(schema: JsonObject, optional: Texts = "whole") -> dict[str, Any
         return None
     known = cast("Mapping[str, Any]", properties)
     return {
-        name if name in required else f"{name}?": _brief(argument, "whole" if name in required else optional)
+        name if name in required else f"{name}?": _brief_argument(argument, "whole" if name in required else optional)
         for name, argument in known.items()
     }
 
 
-def _brief(argument: Any, texts: Texts) -> Any:
+def _brief_argument(argument: Any, texts: Texts) -> Any:
     """Return an argument as one text, or as it is where that would lose something that was asked for."""
     if not isinstance(argument, Mapping):
         return argument
@@ -103,10 +103,10 @@ def required_arguments(schema: JsonObject) -> tuple[str, ...]:
         return ()
     known = cast("Mapping[str, Any]", properties if isinstance(properties, Mapping) else {})
     names = [name for name in cast("Sequence[object]", required) if isinstance(name, str)]
-    return tuple(_required(one_line(name), known.get(name)) for name in names)
+    return tuple(_required_argument(one_line(name), known.get(name)) for name in names)
 
 
-def _required(name: str, argument: object) -> str:
+def _required_argument(name: str, argument: object) -> str:
     if not isinstance(argument, Mapping):
         return name
     read = cast("Mapping[str, Any]", argument)
@@ -147,7 +147,7 @@ def definitions(tools: Iterable[Tool], before: Iterable[Tool] = ()) -> list[Json
         brief: Mapping[str, Any] = whole.get("arguments", EMPTY)
         if brief:
             own = dict(_descriptions(tool))
-            whole = {**whole, "arguments": {name: _once(name, text, own, stated) for name, text in brief.items()}}
+            whole = {**whole, "arguments": {name: _brief_once(name, text, own, stated) for name, text in brief.items()}}
             stated.update(own.items())
         found.append({"name": tool.wire, **whole})
     return found
@@ -163,7 +163,7 @@ def _descriptions(tool: Tool) -> Iterator[tuple[str, str]]:
                 yield name, text
 
 
-def _once(name: str, brief: Any, own: Mapping[str, str], stated: set[tuple[str, str]]) -> Any:
+def _brief_once(name: str, brief: Any, own: Mapping[str, str], stated: set[tuple[str, str]]) -> Any:
     """Return an argument in its brief form, without a description that is stated already."""
     key = name.removesuffix("?")
     text = own.get(key, "")
@@ -180,7 +180,7 @@ def definitions_ahead(tools: Iterable[Tool]) -> str:
 @lru_cache(maxsize=256)
 def defined_in(text: str) -> Mapping[str, JsonObject]:
     """Return the definitions that stand in a text, by the names of their tools; a history has the same texts again."""
-    return dict(_defined_in(text))
+    return dict(_find_definitions(text))
 
 
 def all_defined_in(texts: Iterable[str]) -> Mapping[str, JsonObject]:
@@ -188,7 +188,7 @@ def all_defined_in(texts: Iterable[str]) -> Mapping[str, JsonObject]:
     return {name: found for text in texts for name, found in defined_in(text).items()}
 
 
-def _defined_in(text: str) -> Iterator[tuple[str, JsonObject]]:
+def _find_definitions(text: str) -> Iterator[tuple[str, JsonObject]]:
     for begins in _BEGINS.finditer(text):
         try:
             found, _ = _DECODER.raw_decode(text, begins.start())
@@ -198,7 +198,7 @@ def _defined_in(text: str) -> Iterator[tuple[str, JsonObject]]:
             yield str(found["name"]), found
 
 
-def defines(found: JsonObject | None, tool: Tool) -> bool:
+def is_definition_of(found: JsonObject | None, tool: Tool) -> bool:
     """Return whether a definition that was found in a text is that of a tool as it is now."""
     now = definition(tool)
     if found is None or found.get("description") != now["description"]:
@@ -209,7 +209,7 @@ def defines(found: JsonObject | None, tool: Tool) -> bool:
     if not isinstance(before, Mapping) or not isinstance(arguments, Mapping):
         return found.get("inputSchema") == now.get("inputSchema") and before == arguments
     known, brief = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", arguments)
-    return known.keys() == brief.keys() and all(_agrees(known[name], text) for name, text in brief.items())
+    return known.keys() == brief.keys() and all(_is_same_argument(known[name], text) for name, text in brief.items())
 
 
 def not_defined(tools: Iterable[Tool], known: Mapping[str, JsonObject], called: Collection[str] = ()) -> list[Tool]:
@@ -220,10 +220,10 @@ def not_defined(tools: Iterable[Tool], known: Mapping[str, JsonObject], called: 
         known: the definitions that the history has.
         called: the names of tools that the history has calls of.
     """
-    return [tool for tool in tools if tool.wire not in called and not defines(known.get(tool.wire), tool)]
+    return [tool for tool in tools if tool.wire not in called and not is_definition_of(known.get(tool.wire), tool)]
 
 
-def _agrees(before: Any, now: Any) -> bool:
+def _is_same_argument(before: Any, now: Any) -> bool:
     """Return whether an argument is the same; its description may stand elsewhere."""
     both = isinstance(before, str) and isinstance(now, str)
     return before == now or (both and cast("str", now).startswith(f"{before}: "))

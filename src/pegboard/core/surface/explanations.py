@@ -119,7 +119,9 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
 
 def _lease_reason(permissions: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Reason:
     if because is LeaseReason.REQUIRED:
-        return Reason(code="loaded_required", text=f"It is loaded because {_requiring(permissions, loaded)} it.")
+        return Reason(
+            code="loaded_required", text=f"It is loaded because {_names_of_dependents(permissions, loaded)} it."
+        )
     text = _LEASE_TEXT[because]
     if because in (LeaseReason.LOADED, LeaseReason.FALLBACK, LeaseReason.ANTICIPATED):
         found = lease_of(permissions, state, loaded, because)
@@ -134,7 +136,7 @@ def _lease_reason(permissions: CompiledPermissions, state: State, loaded: Loaded
     return Reason(code=f"loaded_{because.value}", text=text)
 
 
-def _requiring(permissions: CompiledPermissions, loaded: LoadedTool) -> str:
+def _names_of_dependents(permissions: CompiledPermissions, loaded: LoadedTool) -> str:
     tools = (permissions.world.catalog.by_id(tool_id) for tool_id in loaded.needed_by)
     names = [tool.wire for tool in tools if tool is not None]
     return f"{', '.join(names)} {'requires' if len(names) == 1 else 'require'}"

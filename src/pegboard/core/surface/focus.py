@@ -42,10 +42,10 @@ def directive(permissions: CompiledPermissions, toolkit: str, names: Sequence[st
     own = members(permissions, toolkit)
     if not names:
         return Directive(tools=own, choice=choice)
-    return Directive(tools=frozenset(i for name in names for i in _meant(permissions, own, name)), choice=choice)
+    return Directive(tools=frozenset(i for name in names for i in _tools_meant(permissions, own, name)), choice=choice)
 
 
-def _meant(permissions: CompiledPermissions, own: frozenset[str], name: str) -> Iterable[str]:
+def _tools_meant(permissions: CompiledPermissions, own: frozenset[str], name: str) -> Iterable[str]:
     catalog = permissions.world.catalog
     bare = split_kind(name)[1]
     same = [tool.id for tool in catalog.named(bare) if tool.id in own]
@@ -60,7 +60,7 @@ def _meant(permissions: CompiledPermissions, own: frozenset[str], name: str) -> 
             return ()
 
 
-def answered(answer: object) -> tuple[tuple[str, ...], Choice] | None:
+def parse_answer(answer: object) -> tuple[tuple[str, ...], Choice] | None:
     """Return what a hook asks for: names and a choice; None where it asks for nothing.
 
     A hook answers None, a list of names, or ``{"tools": [names], "choice": "auto" or "required"}``.

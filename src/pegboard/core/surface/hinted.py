@@ -9,7 +9,7 @@ from pegboard.core.access.permissions import CompiledPermissions, once_per_permi
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Plugin, Tool
-from pegboard.core.state.active_tools import started, toolkit_to_load
+from pegboard.core.state.active_tools import toolkit_to_load, tools_loaded_at_start
 from pegboard.core.state.sessions import HintForm, ShownHints, State
 from pegboard.core.state.subjects import excluded_by_loadout, may_bring, reachable
 
@@ -40,8 +40,8 @@ def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: Hi
     """Yield the tools that are hinted one by one: what is within reach, can run and is not loaded from the start."""
     if form == "toolkits":
         return
-    state, inside = State(loadout=loadout), _inside(permissions, loadout, form)[0]
-    start, taken = started(permissions, state), _names_from_start(permissions, loadout)
+    state, inside = State(loadout=loadout), _hinted_inside(permissions, loadout, form)[0]
+    start, taken = tools_loaded_at_start(permissions, state), _names_from_start(permissions, loadout)
     for tool in reachable(permissions, state):
         known = tool.id in start or tool.id in inside
         if not known and tool.wire not in taken and not tool_fault(permissions, tool):
@@ -51,7 +51,7 @@ def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: Hi
 @once_per_permissions
 def _names_from_start(permissions: CompiledPermissions, loadout: str | None) -> frozenset[str]:
     """Return the wire names that no other tool can have beside what is loaded from the start (G10)."""
-    return frozenset(loaded.tool.wire for loaded in started(permissions, State(loadout=loadout)).values())
+    return frozenset(loaded.tool.wire for loaded in tools_loaded_at_start(permissions, State(loadout=loadout)).values())
 
 
 @once_per_permissions
@@ -90,8 +90,8 @@ def _plugins_with_more(permissions: CompiledPermissions, loadout: str | None, fo
     """Return the plugins that have something which no toolkit in the hints holds, whether they can run or not."""
     if form == "toolkits":
         return ()
-    state, (inside, whole) = State(loadout=loadout), _inside(permissions, loadout, form)
-    start, taken = started(permissions, state), _names_from_start(permissions, loadout)
+    state, (inside, whole) = State(loadout=loadout), _hinted_inside(permissions, loadout, form)
+    start, taken = tools_loaded_at_start(permissions, state), _names_from_start(permissions, loadout)
 
     def has_more(plugin: Plugin) -> bool:
         if not plugin.tools:
@@ -106,7 +106,7 @@ def _plugins_with_more(permissions: CompiledPermissions, loadout: str | None, fo
 
 
 @once_per_permissions
-def _inside(
+def _hinted_inside(
     permissions: CompiledPermissions, loadout: str | None, form: HintForm
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the ids of the tools that the hinted toolkits hold, and the plugins that they hold whole."""
@@ -154,7 +154,7 @@ def _within_reach(permissions: CompiledPermissions, state: State, ref: Ref) -> b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hinted:
+class HintedSubjects:
     """What hints are about: toolkits, whole plugins, and tools."""
 
     toolkits: tuple[Toolkit, ...] = ()
@@ -173,7 +173,9 @@ class Hinted:
 
 
 @once_per_permissions
-def known_since(permissions: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> Hinted:
+def known_since(
+    permissions: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm
+) -> HintedSubjects:
     """Return what could be hinted now and was not known, or not granted, when hints were shown."""
     about = shown.about
     plugins = unseen_plugins(permissions, loadout, form)
@@ -182,7 +184,7 @@ def known_since(permissions: CompiledPermissions, shown: ShownHints, loadout: st
         plugins = hinted_plugins(permissions, loadout, form)
     elif any(plugin.tools for plugin in hinted_plugins(permissions, loadout, form)):
         tools = hinted_tools(permissions, loadout, form)
-    return Hinted(
+    return HintedSubjects(
         toolkits=tuple(t for t in hinted_toolkits(permissions, loadout, form) if f"toolkit:{t.name}" not in about),
         plugins=tuple(plugin for plugin in plugins if f"plugin:{plugin.name}" not in about),
         tools=tuple(tool for tool in tools if f"tool:{tool.id}" not in about),

@@ -17,7 +17,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.sessions import HintForm, ShownHints, State
 from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.hinted import (
-    Hinted,
+    HintedSubjects,
     hinted_plugins,
     hinted_toolkits,
     hinted_tools,
@@ -35,14 +35,14 @@ _SINCE_TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Room:
+class _HintRoom:
     """How long hints may be: in tokens, as counted, and in characters; None is as long as they are."""
 
     count: Count
     tokens: int | None
     characters: int | None = None
 
-    def holds(self, lines: Iterable[str]) -> bool:
+    def has_room_for(self, lines: Iterable[str]) -> bool:
         """Return whether there is room for the lines."""
         lines = tuple(lines)
         if self.characters is not None and sum(len(line) + 1 for line in lines) > self.characters:
@@ -74,44 +74,44 @@ def hints(
     plugin, plugins with what they are for in fewer and fewer words, names, and how many more there are, with what
     finds them (``finds``). They depend on the agent and the active loadout alone.
     """
-    room = _Room(count=count, tokens=budget, characters=characters)
+    room = _HintRoom(count=count, tokens=budget, characters=characters)
     return _hints(permissions, room, loadout, form, finds)
 
 
 @once_per_permissions
 def _hints(
-    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, room: _HintRoom, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    shown = _rendered(permissions, room, loadout, form, finds)
+    shown = _render_hints(permissions, room, loadout, form, finds)
     return replace(shown, form=form, loadout=loadout)
 
 
-def _rendered(
-    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
+def _render_hints(
+    permissions: CompiledPermissions, room: _HintRoom, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    found = _one_by_one(permissions, loadout, form, room.tokens) if form != "plugins" else None
+    found = _list_one_by_one(permissions, loadout, form, room.tokens) if form != "plugins" else None
     if found is not None:
         if not (found.toolkits or found.tools or found.plugins):
             return ShownHints()
         for tier in _TIERS:
             lines = tuple(tier.lines(permissions, found))
-            if room.holds(lines):
+            if room.has_room_for(lines):
                 return ShownHints(lines=lines, about=found.about, whole=tier is _TIERS[0])
-        if found.tools and (lines := _in_few_words(permissions, found, room)):
+        if found.tools and (lines := _list_names_by_plugin(permissions, found, room)):
             return ShownHints(lines=lines, about=found.about, whole=False)
-    return _of_plugins(permissions, room, loadout, form, finds)
+    return _list_plugins(permissions, room, loadout, form, finds)
 
 
-def _one_by_one(
+def _list_one_by_one(
     permissions: CompiledPermissions, loadout: str | None, form: HintForm, budget: int | None
-) -> Hinted | None:
+) -> HintedSubjects | None:
     """Return toolkits, tools and plugins that were not asked yet; None where even the names do not fit."""
     most = None if budget is None else max(budget, 0) // _LEAST + 1
     tools = tuple(islice(hinted_tools(permissions, loadout, form), most))
     if budget is not None and len(tools) * _LEAST > budget:
         return None
     toolkits, unseen = hinted_toolkits(permissions, loadout, form), unseen_plugins(permissions, loadout, form)
-    return Hinted(toolkits=toolkits, tools=tools, plugins=unseen)
+    return HintedSubjects(toolkits=toolkits, tools=tools, plugins=unseen)
 
 
 _LEAST = 2
@@ -122,12 +122,12 @@ _LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Tier:
+class _DetailLevel:
     """How much is said of each toolkit, plugin and tool."""
 
     text: Shorten
 
-    def lines(self, permissions: CompiledPermissions, found: Hinted) -> Iterator[str]:
+    def lines(self, permissions: CompiledPermissions, found: HintedSubjects) -> Iterator[str]:
         """Yield the lines on what is hinted."""
         yield from _toolkit_lines(permissions, found.toolkits, self.text)
         for tool in found.tools:
@@ -136,10 +136,10 @@ class _Tier:
             yield _line(plugin.name, self.text(plugin.description))
 
 
-_TIERS = (_Tier(str), _Tier(first_sentence))
+_TIERS = (_DetailLevel(str), _DetailLevel(first_sentence))
 
 
-def _in_few_words(permissions: CompiledPermissions, found: Hinted, room: _Room) -> tuple[str, ...]:
+def _list_names_by_plugin(permissions: CompiledPermissions, found: HintedSubjects, room: _HintRoom) -> tuple[str, ...]:
     """Return the names of the tools by plugin, or nothing where they do not fit.
 
     A tool that is the only one of its plugin has as many words behind its name as there is room for.
@@ -151,13 +151,13 @@ def _in_few_words(permissions: CompiledPermissions, found: Hinted, room: _Room) 
         return (*toolkits, *_names(permissions, found.tools, limit), *plugins)
 
     bare = lines(0)
-    if not room.holds(bare):
+    if not room.has_room_for(bare):
         return ()
-    longer = map(lines, _PURPOSE_CHARACTERS) if _alone(found.tools) else ()
-    return next((one for one in longer if room.holds(one)), bare)
+    longer = map(lines, _PURPOSE_CHARACTERS) if _is_only_tool(found.tools) else ()
+    return next((one for one in longer if room.has_room_for(one)), bare)
 
 
-def _alone(tools: Iterable[Tool]) -> bool:
+def _is_only_tool(tools: Iterable[Tool]) -> bool:
     """Return whether a tool is the only one of its plugin here."""
     return 1 in Counter(tool.plugin for tool in tools).values()
 
@@ -181,7 +181,7 @@ def _names(permissions: CompiledPermissions, tools: Iterable[Tool], limit: int =
         of_plugin = tuple(group)
         names = [t.name if times[t.name] == 1 else name_to_load(permissions, t) for t in of_plugin]
         if len(names) == 1 and plugin in name_to_load(permissions, of_plugin[0]):
-            text = clipped(first_purpose(of_plugin[0].description), limit) if limit else ""
+            text = clip_text(first_purpose(of_plugin[0].description), limit) if limit else ""
             yield _line(name_to_load(permissions, of_plugin[0]), text)
         else:
             yield _line(plugin, ", ".join(names))
@@ -190,24 +190,24 @@ def _names(permissions: CompiledPermissions, tools: Iterable[Tool], limit: int =
 # -- by plugin -------------------------------------------------------------------------------------
 
 
-def _of_plugins(
-    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
+def _list_plugins(
+    permissions: CompiledPermissions, room: _HintRoom, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
     """Return toolkits and plugins with what they are for, in fewer words where they are many.
 
     Where that does not fit, it is as many names as fit, and how many more there are.
     """
     toolkits, plugins = hinted_toolkits(permissions, loadout, form), hinted_plugins(permissions, loadout, form)
-    about, names = Hinted(toolkits=toolkits, plugins=plugins).about, _group_names(toolkits, plugins)
+    about, names = HintedSubjects(toolkits=toolkits, plugins=plugins).about, _group_names(toolkits, plugins)
     if not names:
         return ShownHints()
     known: Mapping[str, Purpose] = purposes(permissions, loadout) if plugins else EMPTY
     if room.tokens is None or len(names) * _LEAST <= room.tokens:
         for limit in (None, *_PURPOSE_CHARACTERS):
             lines = tuple(_group_lines(permissions, toolkits, plugins, known, limit))
-            if room.holds(lines):
+            if room.has_room_for(lines):
                 return ShownHints(lines=lines, about=about, by_plugin=True, whole=False)
-    return ShownHints(lines=_as_many(names, room, finds), about=about, by_plugin=True, whole=False)
+    return ShownHints(lines=_names_that_fit(names, room, finds), about=about, by_plugin=True, whole=False)
 
 
 def _group_names(toolkits: Iterable[Toolkit], plugins: Iterable[Plugin]) -> tuple[str, ...]:
@@ -225,27 +225,27 @@ def _group_lines(
     if limit is None:
         yield from _toolkit_lines(permissions, toolkits, str)
     else:
-        yield from _toolkit_lines(permissions, toolkits, lambda text: clipped(first_sentence(text), limit))
+        yield from _toolkit_lines(permissions, toolkits, lambda text: clip_text(first_sentence(text), limit))
     for plugin in plugins:
-        yield _line(plugin.name, known[plugin.name].within(limit or _PURPOSE_CHARACTERS[0]))
+        yield _line(plugin.name, known[plugin.name].cut_to(limit or _PURPOSE_CHARACTERS[0]))
 
 
-def _as_many(names: tuple[str, ...], room: _Room, finds: str) -> tuple[str, ...]:
+def _names_that_fit(names: tuple[str, ...], room: _HintRoom, finds: str) -> tuple[str, ...]:
     """Return as many names as fit beside the line that says how many more there are, and what finds them."""
-    if room.holds(names):
+    if room.has_room_for(names):
         return names
     fewest, most = 0, len(names) - 1
     while fewest < most:
         middle = (fewest + most + 1) // 2
-        if room.holds((*names[:middle], _more(len(names) - middle, finds))):
+        if room.has_room_for((*names[:middle], _more_line(len(names) - middle, finds))):
             fewest = middle
         else:
             most = middle - 1
-    shown = (*names[:fewest], _more(len(names) - fewest, finds))
-    return shown if room.holds(shown) else ()
+    shown = (*names[:fewest], _more_line(len(names) - fewest, finds))
+    return shown if room.has_room_for(shown) else ()
 
 
-def _more(number: int, finds: str) -> str:
+def _more_line(number: int, finds: str) -> str:
     return f"and {number} more: {finds}"
 
 
@@ -267,8 +267,8 @@ def hints_since(
         *_names(permissions, rest),
     )
     names = (*_group_names(found.toolkits, found.plugins), *dict.fromkeys(one_line(tool.plugin) for tool in rest))
-    room = _Room(count=count, tokens=_SINCE_TOKENS)
-    return lines if room.holds(lines) else _as_many(names, room, "search")
+    room = _HintRoom(count=count, tokens=_SINCE_TOKENS)
+    return lines if room.has_room_for(lines) else _names_that_fit(names, room, "search")
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -287,9 +287,9 @@ class Purpose:
     words: tuple[str, ...] = ()
     described_by: DescribedBy = ""
 
-    def within(self, limit: int) -> str:
+    def cut_to(self, limit: int) -> str:
         """Return it in at most so many characters."""
-        return clipped(self.text or words_text(self.words, limit), limit)
+        return clip_text(self.text or words_text(self.words, limit), limit)
 
 
 @once_per_permissions
@@ -322,7 +322,7 @@ def purpose_of(plugin: Plugin, tools: Sequence[Tool]) -> Purpose:
     return Purpose(text="" if words else text, words=first_known or words, described_by="tools" if words else "")
 
 
-def clipped(text: str, limit: int) -> str:
+def clip_text(text: str, limit: int) -> str:
     """Return a text of at most so many characters, cut between words where there are any."""
     if len(text) <= limit:
         return text

@@ -49,7 +49,7 @@ _NOTHING: Final[Written] = {}
 def initial(permissions: CompiledPermissions, state: State, written: Written = _NOTHING) -> str:
     """Return the policy of what is loaded from the start: it stands in the prefix, and no load changes it."""
     if written:
-        return _joined(_texts(permissions, _start(permissions, state), written).values())
+        return _join_parts(_texts(permissions, _start(permissions, state), written).values())
     return _initial(permissions, state.loadout, state.shrunk)
 
 
@@ -63,7 +63,9 @@ def hooked_at_start(permissions: CompiledPermissions, state: State) -> tuple[Hoo
     return tuple(_hooked_texts(permissions, _start(permissions, state)).values()) if _hooks(permissions) else ()
 
 
-def hooked_with(permissions: CompiledPermissions, state: State, tools: Iterable[Tool]) -> tuple[HookedPolicy, ...]:
+def policies_needing_hooks(
+    permissions: CompiledPermissions, state: State, tools: Iterable[Tool]
+) -> tuple[HookedPolicy, ...]:
     """Return what hooks are to write where these tools come."""
     wanted = {tool.id for tool in tools} if _hooks(permissions) else ()
     names = [name for name, hooked in _hooks(permissions).items() if not hooked.members.isdisjoint(wanted)]
@@ -90,22 +92,26 @@ def _hooks(permissions: CompiledPermissions) -> Mapping[str, Text]:
     """Return the toolkits that the agent may load and whose policy a hook writes; ``text`` is the hook."""
     toolkits = permissions.world.toolkits
     names = (name for name in permissions.entries.loadable_toolkits if toolkits[name].policy_hook)
-    return {name: replace(_of_toolkit(permissions, name), text=toolkits[name].policy_hook) for name in names}
+    return {name: replace(_policy_of_toolkit(permissions, name), text=toolkits[name].policy_hook) for name in names}
 
 
 @once_per_permissions
 def _initial(permissions: CompiledPermissions, loadout: str | None, shrunk: str | None) -> str:
-    return _joined(_texts(permissions, _start(permissions, State(loadout=loadout, shrunk=shrunk)), _NOTHING).values())
+    return _join_parts(
+        _texts(permissions, _start(permissions, State(loadout=loadout, shrunk=shrunk)), _NOTHING).values()
+    )
 
 
-def later(permissions: CompiledPermissions, state: State, tools: Iterable[Tool], written: Written = _NOTHING) -> str:
+def policy_of_added(
+    permissions: CompiledPermissions, state: State, tools: Iterable[Tool], written: Written = _NOTHING
+) -> str:
     """Return the policy that comes with these tools, without what the prefix has already."""
     wanted = {tool.id for tool in tools}
     if not wanted:
         return ""
     now = _texts(permissions, available_tools(permissions, state), written, about=wanted)
     before = _texts(permissions, _start(permissions, state), written, about=wanted) if now else {}
-    return _joined(text for key, text in now.items() if text != before.get(key))
+    return _join_parts(text for key, text in now.items() if text != before.get(key))
 
 
 def apply_with_policy(
@@ -123,7 +129,7 @@ def apply_with_policy(
     after, outcome = transition(permissions, state, command, terms)
     if anticipation is not None and isinstance(command, Load) and command.siblings:
         after, outcome = beside_load(permissions, after, outcome, anticipation, terms)
-    text = later(permissions, after, outcome.added)
+    text = policy_of_added(permissions, after, outcome.added)
     return after, replace(outcome, policy=without_secrets(terms.masker, permissions, text)) if text else outcome
 
 
@@ -148,28 +154,28 @@ def _texts(
 ) -> dict[str, str]:
     """Return the texts by toolkit and by tool where a member is visible; ``about`` keeps what concerns these."""
     wires = {tool.id: tool.wire for tool in tools}
-    found = {f"toolkit:{name}": text for name, text in _of_toolkits(permissions).items()}
+    found = {f"toolkit:{name}": text for name, text in _policy_of_toolkits(permissions).items()}
     for tool in tools:
         if tool.policy.strip():
             only = frozenset({tool.id})
             found[f"tool:{tool.id}"] = Text(text=tool.policy, members=only, names={tool.wire: only})
     concerned = {key: text for key, text in found.items() if about is None or not about.isdisjoint(text.members)}
-    filled = {key: _filled(text, wires) for key, text in concerned.items()}
+    filled = {key: _fill_placeholders(text, wires) for key, text in concerned.items()}
     hooked = _hooked_texts(permissions, tools) if written else {}
     for name, asked in hooked.items():
         if about is None or not about.isdisjoint(_hooks(permissions)[name].members):
-            filled[f"toolkit:{name}"] = "\n".join(map(_printable, written.get(asked, "").splitlines())).strip()
+            filled[f"toolkit:{name}"] = "\n".join(map(_printable_line, written.get(asked, "").splitlines())).strip()
     return {key: text for key, text in filled.items() if text}
 
 
 @once_per_permissions
-def _of_toolkits(permissions: CompiledPermissions) -> Mapping[str, Text]:
+def _policy_of_toolkits(permissions: CompiledPermissions) -> Mapping[str, Text]:
     """Return the policy of every toolkit that the agent may load."""
     names = (name for name in permissions.entries.loadable_toolkits if permissions.world.toolkits[name].policy.strip())
-    return {name: _of_toolkit(permissions, name) for name in names}
+    return {name: _policy_of_toolkit(permissions, name) for name in names}
 
 
-def _of_toolkit(permissions: CompiledPermissions, name: str) -> Text:
+def _policy_of_toolkit(permissions: CompiledPermissions, name: str) -> Text:
     toolkit, entries = permissions.world.toolkits[name], permissions.entries.toolkits[name]
     named = {split_kind(item.name)[1]: frozenset[str]() for item in toolkit.members}
     for entry in entries:
@@ -181,28 +187,28 @@ def _of_toolkit(permissions: CompiledPermissions, name: str) -> Text:
     return Text(text=toolkit.policy, members=members, names=named)
 
 
-def _filled(text: Text, wires: Mapping[str, str]) -> str:
+def _fill_placeholders(text: Text, wires: Mapping[str, str]) -> str:
     """Return the text for what is visible, without the lines that name something that is not."""
     members = [wire for tool_id, wire in wires.items() if tool_id in text.members]
     if not members:
         return ""
     absent = [name for name, ids in text.names.items() if ids.isdisjoint(wires)]
-    forbidden = _any_of(absent)
+    forbidden = _pattern_of_names(absent)
     kept = (line for line in text.text.splitlines() if forbidden is None or not forbidden.search(line))
-    filled = (_printable(line).replace(PLACEHOLDER, ", ".join(members)) for line in kept)
+    filled = (_printable_line(line).replace(PLACEHOLDER, ", ".join(members)) for line in kept)
     return "\n".join(line.rstrip() for line in filled).strip()
 
 
-def _any_of(names: Collection[str]) -> re.Pattern[str] | None:
+def _pattern_of_names(names: Collection[str]) -> re.Pattern[str] | None:
     """Return a pattern that finds any of these names where it stands as a whole word."""
     if not names:
         return None
     return re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, names))})(?![A-Za-z0-9_-])")
 
 
-def _printable(line: str) -> str:
+def _printable_line(line: str) -> str:
     return "".join(char if char.isprintable() else " " for char in line)
 
 
-def _joined(parts: Iterable[str]) -> str:
+def _join_parts(parts: Iterable[str]) -> str:
     return "\n\n".join(dict.fromkeys(parts))

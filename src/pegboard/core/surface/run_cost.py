@@ -53,11 +53,11 @@ class RunCost:
             f"{self.read:.0%} read from cache ({source}), {_number(self.breaks, 'break')}"
         )
         others = ((self.deferred, "deferred"), (self.listed, "all listed"))
-        beside = [_against(self.cost, other, name) for other, name in others if other and not self.breaks]
+        beside = [_compare_costs(self.cost, other, name) for other, name in others if other and not self.breaks]
         return "; ".join((found, ", ".join(beside))) if beside else found
 
 
-class Piece(NamedTuple):
+class RequestPart(NamedTuple):
     """A part of a request, equal where it stands in another one too."""
 
     what: object
@@ -68,13 +68,13 @@ class Piece(NamedTuple):
 class SentRequest:
     """The pieces of a request's head and of its history, and the tokens of what no later request keeps."""
 
-    head: tuple[Piece, ...]
-    history: tuple[Piece, ...] = ()
+    head: tuple[RequestPart, ...]
+    history: tuple[RequestPart, ...] = ()
     note: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Otherwise:
+class AlternativeCosts:
     """What other ways would have sent.
 
     ``catalog`` are the tokens of all definitions, ``lines`` those of a line for each plugin; ``joined`` has for each
@@ -93,7 +93,7 @@ def run_cost(
     *,
     before: SentRequest | None,
     cache: Cache,
-    otherwise: Otherwise | None,
+    otherwise: AlternativeCosts | None,
     reported: float | None = None,
 ) -> RunCost:
     """Return what the tools of a run came to.
@@ -115,9 +115,12 @@ def run_cost(
         last = request
     deferred = listed = None
     if otherwise is not None:
-        listed = _standing(otherwise.catalog, len(requests) - otherwise.loading, cache, known=before is not None)
-        deferred = _standing(otherwise.lines, len(requests), cache, known=before is not None) + sum(
-            _standing(size, len(requests) - max(place, 0), cache, known=place < 0) for size, place in otherwise.joined
+        listed = _cost_in_requests(
+            otherwise.catalog, len(requests) - otherwise.loading, cache, known=before is not None
+        )
+        deferred = _cost_in_requests(otherwise.lines, len(requests), cache, known=before is not None) + sum(
+            _cost_in_requests(size, len(requests) - max(place, 0), cache, known=place < 0)
+            for size, place in otherwise.joined
         )
     return RunCost(
         requests=len(requests),
@@ -131,14 +134,14 @@ def run_cost(
     )
 
 
-def _standing(tokens: int, requests: int, cache: Cache, *, known: bool) -> float:
+def _cost_in_requests(tokens: int, requests: int, cache: Cache, *, known: bool) -> float:
     """Return what tokens cost in some requests, the first of which writes them unless they are known."""
     if requests <= 0:
         return 0.0
     return tokens * cache.read * requests if known else standing_cost(tokens, requests, cache)
 
 
-def _against(cost: float, other: float, name: str) -> str:
+def _compare_costs(cost: float, other: float, name: str) -> str:
     share = 1 - cost / other
     return f"{abs(share):.0%} {'less' if share >= 0 else 'more'} than {name}"
 

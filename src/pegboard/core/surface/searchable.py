@@ -69,7 +69,7 @@ def searchable(permissions: CompiledPermissions, loadout: str | None) -> Searcha
     return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(permissions, state), *unknown))
 
 
-def everything(world: World) -> Searchable:
+def all_searchable(world: World) -> Searchable:
     """Return everything that there is, whoever may use it: for operators, never for a model (P3, P9)."""
     catalog = world.catalog
     unknown = (

@@ -22,7 +22,7 @@ from pegboard.core.state.active_tools import (
 )
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import remove_dead_leases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingPlugin:
     """A plugin that is to be loaded from the start and cannot run (P6).
 
     Attributes:
@@ -101,7 +101,7 @@ class Surface:
     shrunk: str | None = None
     anticipated: tuple[Tool, ...] = ()
     ahead: str = ""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingPlugin, ...] = ()
     count: Callable[[], Costs] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -153,7 +153,7 @@ def resolve(
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(permissions, state),
-        missing=missing(permissions),
+        missing=missing_at_start(permissions),
     )
 
 
@@ -167,7 +167,7 @@ def seen_tools(permissions: CompiledPermissions, state: State) -> Mapping[str, L
 
 
 @once_per_permissions
-def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
+def missing_at_start(permissions: CompiledPermissions) -> tuple[MissingPlugin, ...]:
     """Return the plugins that are to be loaded from the start and cannot run, the first reason of each."""
     found: dict[str, str] = {}
     for entry in starting_entries(permissions):
@@ -181,20 +181,20 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
             found.setdefault(plugin.name, _sentence(excluded_text(plugin.excluded)))
     for name, tools in permissions.entries.unresolved_from_start.items():
         plugin = permissions.world.catalog.plugins[name]
-        absent = [tool for tool in tools if _undenied(permissions, Tool(plugin=name, name=tool), plugin)]
-        if absent and (reason := plugin.variant("").unavailable or _without(plugin, absent)):
+        absent = [tool for tool in tools if _has_no_denial(permissions, Tool(plugin=name, name=tool), plugin)]
+        if absent and (reason := plugin.variant("").unavailable or _missing_tools_text(plugin, absent)):
             found.setdefault(name, reason)
     for one in name_conflicts(permissions):
         if not one.toolkit:
             found.setdefault(one.second.plugin, f"{one.text} {one.fix}")
-    return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
+    return tuple(MissingPlugin(plugin=name, reason=reason) for name, reason in found.items())
 
 
 def _sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
-def _without(plugin: Plugin, tools: Sequence[str]) -> str:
+def _missing_tools_text(plugin: Plugin, tools: Sequence[str]) -> str:
     """Return that a plugin which has answered lacks tools that are to be loaded from the start."""
     if not any(variant.known for variant in plugin.variants.values()):
         return ""
@@ -204,7 +204,7 @@ def _without(plugin: Plugin, tools: Sequence[str]) -> str:
     return f"It has no tool {' or '.join(map(repr, tools))}. {guess}".strip()
 
 
-def _undenied(permissions: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:
+def _has_no_denial(permissions: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:
     return next(permissions.decisions.denials(tool, plugin), None) is None
 
 
@@ -237,7 +237,7 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
     It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
     the history has ``revealed`` it does not name again (D4).
     """
-    leases = tuple(leases_with_tools(permissions, state, heal(permissions, state).leases))
+    leases = tuple(leases_with_tools(permissions, state, remove_dead_leases(permissions, state).leases))
     now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
     later = [name for name in _subject_names(permissions, leases) if name not in now]
     names = (*now, *later)

@@ -55,7 +55,7 @@ class AnswerEnd:
         """Return whether the provider has not said why the answer ends, and says it of every whole one."""
         return self.has_one and not self.reason
 
-    def cut(self, calls: Sequence[JsonObject]) -> str:
+    def why_cut(self, calls: Sequence[JsonObject]) -> str:
         """Return why an answer with those calls is not whole, or nothing."""
         if self.reason or not self.is_known:
             return cut_by(self.reason)

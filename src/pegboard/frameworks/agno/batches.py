@@ -28,7 +28,7 @@ class CallBatch(list[FunctionCall]):
         self.waits = False
 
 
-def judged(calls: Sequence[FunctionCall], event: Any) -> Any:
+def finish_event(calls: Sequence[FunctionCall], event: Any) -> Any:
     """Return an event of a batch: a call that waits for a person pauses its run, one that failed says so."""
     completed = calls and getattr(event, "event", "") == ModelResponseEvent.tool_call_completed.value
     for execution in event.tool_executions if completed else ():
@@ -53,13 +53,13 @@ def judged(calls: Sequence[FunctionCall], event: Any) -> Any:
     return event
 
 
-def under_way(calls: Sequence[FunctionCall]) -> AbstractContextManager[None]:
+def batch_under_way(calls: Sequence[FunctionCall]) -> AbstractContextManager[None]:
     """Let the run of a batch go on meanwhile."""
     run = calls.run if isinstance(calls, CallBatch) else None
     return nullcontext() if run is None else run.under_way(None)
 
 
-def ends_of(
+def ends_of_batch(
     calls: Sequence[FunctionCall], results: Sequence[Message]
 ) -> Iterator[tuple[OwnedRun, SessionFunction[object]]]:
     """Yield the run that a batch ends, or that waits for a person behind it, and what that is for its session."""
@@ -69,11 +69,11 @@ def ends_of(
     if calls.waits:
         yield run, run.pause
     elif any(one.stop_after_tool_call for one in results):
-        run.answered(content=None, calls=())
+        run.take_answer(content=None, calls=())
         yield run, run.close
 
 
-def returned_of(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iterator[Message]:
+def returned_results(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iterator[Message]:
     """Yield the results of a batch for the model, without those that are waited for."""
     for result in results:
         function = _function_for(result.tool_call_id, calls)

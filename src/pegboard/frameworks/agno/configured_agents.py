@@ -68,10 +68,10 @@ def agno_agent(board: ConfiguredBoard, name: str, /, *, model: Model | None = No
     described: dict[str, Any] = {"id": name, "name": profile.display_name or name, "role": profile.role or None}
     described |= {**given, "model": _model_of(configured, profile) if model is None else model}
 
-    async def opened(run: RunContext) -> Session:
+    async def open_session_of_run(run: RunContext) -> Session:
         return await board.session(agent=name, session_id=run.session_id, principal=run.user_id or "local")
 
-    return equip(Agent(**described), opened)
+    return equip(Agent(**described), open_session_of_run)
 
 
 def _model_of(configured: Configured, profile: Profile) -> Model:

@@ -26,20 +26,20 @@ def delegate_to(
         events: takes the events of the child's run as they come; it must not wait.
     """
 
-    async def run(child: Session, task: str) -> str:
+    async def run_child(child: Session, task: str) -> str:
         one: Any = equip(runs.worker_of(agents, child).deep_copy(), child)
         calling = FRAMEWORK_RUN.get()
         context: Any = None if calling is None else getattr(calling.context, "_run_context", None)
         given: dict[str, Any] = {"session_id": child.key.session}
         if context is not None and context.dependencies is not None:
             given["dependencies"] = context.dependencies
-        done = await (one.arun(task, **given) if events is None else _streamed(one, task, given, events))
+        done = await (one.arun(task, **given) if events is None else _run_streamed(one, task, given, events))
         return "The task is not done: a call of it waits for a person." if done.is_paused else str(done.content)
 
-    return run
+    return run_child
 
 
-async def _streamed(one: Any, task: str, given: Mapping[str, Any], events: Callable[[Any], object]) -> Any:
+async def _run_streamed(one: Any, task: str, given: Mapping[str, Any], events: Callable[[Any], object]) -> Any:
     """Return what a run comes to whose events are handed on."""
     done: Any = None
     async for event in one.arun(task, stream=True, stream_events=True, yield_run_output=True, **given):

@@ -38,7 +38,7 @@ def equip(agent: OwnerT, session: AnySession | OpenSession, *, limit: int = LIMI
         raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
     owner: Any = agent
     host, provider = host_of_model(agent.model), provider_of_model(agent.model)
-    owner.model = runs.twin(agent.model, AgnoSessionModel)
+    owner.model = runs.make_twin(agent.model, AgnoSessionModel)
     function = AgnoSessionFunction(name="pegboard_session", session=session, limit=limit, host=host, provider=provider)
     owner.add_tool(function)
     return agent

@@ -27,8 +27,8 @@ from pegboard.frameworks.agno.answer_ends import AnswerEnd
 from pegboard.frameworks.owned_run import OwnedRun
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
-from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
-from pegboard.wire.passed_on import PassedOn, tool_called
+from pegboard.wire.kept_notes import HistoryMessage, HistoryReader, KeptNotes
+from pegboard.wire.passed_on import CallThrough, tool_called
 
 ModelRequest = dict[str, Any]
 _FILES: Final = frozenset(File.valid_mime_types())
@@ -62,10 +62,10 @@ class AgnoSessionFunction(Function):
         """Note that the model begins an answer."""
         self._end = AnswerEnd()
 
-    def seen(self, part: ModelResponse) -> ModelResponse:
+    def take_answer(self, part: ModelResponse) -> ModelResponse:
         """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
         self._end.take(part)
-        if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
+        if not self.run.take_answer(content=part.content or part.images or part.audio, calls=part.tool_calls):
             part.tool_calls = []
         return part
 
@@ -80,7 +80,7 @@ class AgnoSessionFunction(Function):
 
     def note_cut(self, calls: Sequence[JsonObject], model: str) -> None:
         """Note whether the answer that makes those calls was cut, so that none of them runs."""
-        self.run.answered(content=None, calls=(), cut=self._end.cut(calls))
+        self.run.take_answer(content=None, calls=(), cut=self._end.why_cut(calls))
         if self.host is not None and not (self._end.reason or self._end.is_known):
             runs.warn_once(
                 f"Agno's {model} does not tell why an answer ends: of one that was cut off, calls that are whole run."
@@ -93,11 +93,11 @@ class AgnoSessionFunction(Function):
         if run is None:
             context: Any = self._run_context
             about: Any = {"limit": self.limit, "host": self.host, "provider": self.provider}
-            opens = partial(_opened, self.session, context)
+            opens = partial(_open_session, self.session, context)
             run = self._run = OwnedRun(opens, (context.session_id, context.run_id), context, **about)
         return run
 
-    def answered(self, answer: CallAnswer, under_way: FrameworkRun) -> ToolResult:
+    def result_of_answer(self, answer: CallAnswer, under_way: FrameworkRun) -> ToolResult:
         """Return what the one call of this copy came to; how its own function ends or shows it counts here too.
 
         Raises:
@@ -128,18 +128,18 @@ class AgnoSessionFunction(Function):
         definition.function = self
         return definition
 
-    async def prepared(self, run: SessionRun, request: ModelRequest, session: Session) -> ModelRequest:
+    async def prepare_request(self, run: SessionRun, request: ModelRequest, session: Session) -> ModelRequest:
         """Return a request with what the session has now, and with what has changed since the one before."""
         messages: list[Message] = request["messages"]
         others = [tool for tool in request["tools"] if not isinstance(tool.get("function"), SessionDefinition)]
         taken = {tool.get("function", {}).get("name") for tool in others}
-        for call in (run.begins and request["run_response"].tools) or ():
+        for call in (run.is_before_first_step and request["run_response"].tools) or ():
             if call.approval_id and not call.is_paused:
                 refused = str(call.confirmation_note or "") if call.confirmed is False else None
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
         chosen = await runs.load_chosen(session, taken, request.get("tool_choice"))
-        step = await run.step(_asked(messages) if run.begins else None, taken, session)
+        step = await run.step(_user_message(messages) if run.is_before_first_step else None, taken, session)
         if chosen is not None and all(one["function"]["name"] != chosen for one in step.functions):
             definition = run.definition_to_choose(session, taken, chosen)
             others.extend([] if definition is None else [definition])
@@ -147,7 +147,7 @@ class AgnoSessionFunction(Function):
         if step.fixed:
             reader = self._history
             if reader is None:
-                reader = self._history = HistoryReader(_said)
+                reader = self._history = HistoryReader(_as_said)
             behind = self.kept.behind(repr(session.key), reader.read(messages), step.surface, step.change, step.beside)
         return {
             **request,
@@ -168,7 +168,7 @@ class AgnoSessionFunction(Function):
             run.context = None  # what was started meanwhile, and lasts, has a copy of the context variable
 
     def call_of(
-        self, name: str, fields: JsonObject | None = None, *, passed: PassedOn | None = None
+        self, name: str, fields: JsonObject | None = None, *, passed: CallThrough | None = None
     ) -> AgnoSessionFunction:
         """Return a function for one call of any name.
 
@@ -185,11 +185,11 @@ class AgnoSessionFunction(Function):
 
         def call(**arguments: Any) -> ToolResult:
             with one.under_way() as under_way:
-                return one.answered(run.with_session_sync(partial(use, arguments)), under_way)
+                return one.result_of_answer(run.with_session_sync(partial(use, arguments)), under_way)
 
         async def acall(**arguments: Any) -> ToolResult:
             with one.under_way() as under_way:
-                return one.answered(await run.with_session(partial(use, arguments)), under_way)
+                return one.result_of_answer(await run.with_session(partial(use, arguments)), under_way)
 
         entrypoint = acall if runs.in_event_loop() else call
         entrypoint.__annotations__ = {}  # Agno evaluates them with every call
@@ -197,20 +197,20 @@ class AgnoSessionFunction(Function):
         return one
 
 
-def _opened(session: Any, context: RunContext) -> AnySession | Awaitable[Session]:
+def _open_session(session: Any, context: RunContext) -> AnySession | Awaitable[Session]:
     return session if isinstance(session, AnySession) else session(context)
 
 
-def _asked(messages: Sequence[Message]) -> str | None:
+def _user_message(messages: Sequence[Message]) -> str | None:
     """Return the message of the user with which a run begins; none where it goes on behind a call (S5)."""
     newest = next((one for one in reversed(messages) if one.role in ("user", "assistant")), None)
     return None if newest is None or newest.role == "assistant" else newest.get_content_string()
 
 
-def _said(message: Message) -> Said:
+def _as_said(message: Message) -> HistoryMessage:
     """Return a message as it stands in a history, of which Agno sends the newest runs alone."""
     calls = [call.get("function", {}) for call in message.tool_calls or ()]
-    return Said(
+    return HistoryMessage(
         own=message.id,
         defining=message.get_content_string() if message.tool_name in DEFINING else "",
         called=tuple(tool_called(one.get("name"), runs.arguments_of(one.get("arguments"))) for one in calls),

@@ -35,7 +35,7 @@ class StreamedArguments:
             place: Hashable = ("whole", len(self._written)) if one["index"] is None else one["index"]
             self._written[place] = self._written.get(place, "") + (one["args"] or "")
 
-    def half(self) -> AIMessageChunk | None:
+    def invalid_arguments_part(self) -> AIMessageChunk | None:
         """Return the part that says that arguments are no JSON, where that is so."""
         if all(parsed_arguments(written) is not None for written in self._written.values()):
             return None

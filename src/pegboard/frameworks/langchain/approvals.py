@@ -111,14 +111,14 @@ async def decided_by(answer: CallAnswer, decision: Mapping[str, Any], session: S
     assert approval is not None
     match decision["type"]:
         case "approve":
-            return await runs.allowed(session, approval, fields=decision.get("fields") or EMPTY, by=by)
+            return await runs.answer_allowed_call(session, approval, fields=decision.get("fields") or EMPTY, by=by)
         case "edit":
             edited = decision.get("edited_action") or EMPTY
             await runs.record_decision(session, approval.id, refused="The arguments were changed.", result=None)
             name = str(edited.get("name") or approval.tool)
             answer = await session.call(name, runs.own_arguments(name, edited.get("args") or {}, session))
             again = answer.approval if answer.status == "needs_approval" else None
-            return answer if again is None else await runs.allowed(session, again, fields=EMPTY, by=by)
+            return answer if again is None else await runs.answer_allowed_call(session, again, fields=EMPTY, by=by)
         case "respond" if approval.kind == "external":
             return await session.resume(approval.id, result=decision.get("message") or "")
         case _:

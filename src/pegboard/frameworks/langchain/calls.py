@@ -15,7 +15,7 @@ from pegboard.board.session import Session
 from pegboard.core.model.tools import EMPTY
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.frameworks import runs
-from pegboard.frameworks.langchain.named_calls import added_by_host, of_session
+from pegboard.frameworks.langchain.named_calls import added_by_host, call_for_session
 from pegboard.frameworks.langchain.returned import under_way
 from pegboard.frameworks.runs import SessionRun
 from pegboard.ports.framework_runs import FrameworkRun
@@ -33,7 +33,7 @@ def messages_of(request: Any) -> Sequence[AnyMessage]:
 
 
 @contextmanager
-def calling(request: Any) -> Generator[FrameworkRun, None, None]:
+def under_framework_run(request: Any) -> Generator[FrameworkRun, None, None]:
     """Let what is delegated meanwhile, and the tool that is called, know the run."""
     calling = CALLING.set(request.runtime)
     try:
@@ -52,8 +52,8 @@ async def answer_to(
         known = tool.input_schema.get("properties") or EMPTY
         under_way.given.update({key: value for key, value in added.items() if key not in known})
         call = {**call, "args": {key: value for key, value in call["args"].items() if key not in under_way.given}}
-    name, arguments = of_session(messages, call)
-    return await run.call(name, run.arrived, None, arguments, session)
+    name, arguments = call_for_session(messages, call)
+    return await run.call(name, run.calls_made_at, None, arguments, session)
 
 
 def message_of(answer: CallAnswer, name: str, call_id: str | None) -> ToolMessage:

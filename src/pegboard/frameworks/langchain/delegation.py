@@ -28,7 +28,7 @@ def delegate_to(
         events: takes what the child's model writes as it comes, ``(message, metadata)``; it must not wait.
     """
 
-    async def run(child: Session, task: str) -> str:
+    async def run_child(child: Session, task: str) -> str:
         agent: Any = runs.worker_of(agents, child)(child)
         calling, config = CALLING.get(), RunnableConfig(configurable={"thread_id": child.key.session})
         given = {} if calling is None or calling.context is None else {"context": calling.context}
@@ -43,4 +43,4 @@ def delegate_to(
             return "The task is not done: a call of it waits for a person."
         return str(state["messages"][-1].text)
 
-    return run
+    return run_child

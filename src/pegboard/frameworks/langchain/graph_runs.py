@@ -40,7 +40,9 @@ class GraphRuns:
         self._invocations: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._numbers = count()
 
-    def of(self, runtime: AnyRuntime, messages: Sequence[AnyMessage], model: BaseChatModel | None = None) -> OwnedRun:
+    def run_of(
+        self, runtime: AnyRuntime, messages: Sequence[AnyMessage], model: BaseChatModel | None = None
+    ) -> OwnedRun:
         """Return the run that a conversation is in: it is named by the user's newest message.
 
         Args:
@@ -52,7 +54,7 @@ class GraphRuns:
         conversation, kept = self._conversation(runtime)
         name = (conversation, f"{conversation}|{own}")  # two runs at once may begin with one message
         run = self._runs.get(name)
-        return self._begun(runtime, name, kept, model) if run is None else run
+        return self._begin_run(runtime, name, kept, model) if run is None else run
 
     def forget(self, run: OwnedRun) -> None:
         """Know a run no longer that is over."""
@@ -71,7 +73,9 @@ class GraphRuns:
             invocation = self._invocations[runtime.stream_writer] = f"#{next(self._numbers)}"
         return f"{invocation}|{graph}", False
 
-    def _begun(self, runtime: AnyRuntime, name: tuple[str, str], kept: bool, model: BaseChatModel | None) -> OwnedRun:
+    def _begin_run(
+        self, runtime: AnyRuntime, name: tuple[str, str], kept: bool, model: BaseChatModel | None
+    ) -> OwnedRun:
         """Return a new run; what is over is known no longer."""
         for key, run in [*self._runs.items()]:
             if kept and key[0] == name[0]:
@@ -81,11 +85,11 @@ class GraphRuns:
         while len(self._runs) >= _MOST:
             self._runs.popitem(last=False)
         about = {"limit": self._limit, "host": host_of_model(model), "provider": provider_of_model(model)}
-        run = OwnedRun(partial(self._opened, runtime), name, owner_of(runtime), **about)
+        run = OwnedRun(partial(self._open_session, runtime), name, owner_of(runtime), **about)
         self._runs[name] = run
         return run
 
-    def _opened(self, runtime: AnyRuntime) -> AnySession | Awaitable[Session]:
+    def _open_session(self, runtime: AnyRuntime) -> AnySession | Awaitable[Session]:
         return self._session if isinstance(self._session, AnySession) else self._session(runtime)
 
 

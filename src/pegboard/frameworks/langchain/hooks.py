@@ -17,12 +17,12 @@ _SWITCHES: Final = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_T
 """Read where they are set: LangSmith's own function keeps what it has read first, for the whole process."""
 
 
-def awaited(hook: HookT) -> HookT:
+def as_awaitable_hook(hook: HookT) -> HookT:
     """Return a hook that needs no thread, unless the environment lets LangSmith trace as the agent is made."""
-    return cast("HookT", _Awaited(hook))
+    return cast("HookT", _AwaitableHook(hook))
 
 
-class _Awaited(Generic[HookT]):
+class _AwaitableHook(Generic[HookT]):
     """A coroutine function that is one on an instance where LangSmith traces alone."""
 
     __slots__ = ("_hook",)
@@ -37,7 +37,7 @@ class _Awaited(Generic[HookT]):
         if any(os.environ.get(switch) == "true" for switch in _SWITCHES):
             return bound
 
-        def called(request: Any, handler: Any) -> Awaitable[Any]:
+        def call_hook(request: Any, handler: Any) -> Awaitable[Any]:
             return bound(request, handler)
 
-        return called
+        return call_hook

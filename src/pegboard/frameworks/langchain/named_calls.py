@@ -23,7 +23,7 @@ from pegboard.core.model.tools import EMPTY
 from pegboard.frameworks import runs
 from pegboard.frameworks.langchain.answer_ends import StreamedArguments
 from pegboard.support.encodable import encodable
-from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
+from pegboard.wire.passed_on import THROUGH, CallThrough, passed_on
 
 _PASSED: Final = "pegboard_calls"
 """Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
@@ -50,7 +50,7 @@ _REQUESTED: ContextVar[RequestedTools | None] = ContextVar("pegboard_requested_t
 
 
 @contextmanager
-def requested(tools: RequestedTools) -> Generator[None, None, None]:
+def with_requested_tools(tools: RequestedTools) -> Generator[None, None, None]:
     """Let a twin of a model know the tools of the request meanwhile."""
     before = _REQUESTED.set(tools)
     try:
@@ -59,7 +59,7 @@ def requested(tools: RequestedTools) -> Generator[None, None, None]:
         _REQUESTED.reset(before)
 
 
-def named(message: Any, own: Collection[str]) -> Any:
+def with_tool_names(message: Any, own: Collection[str]) -> Any:
     """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
 
     Args:
@@ -76,7 +76,7 @@ def named(message: Any, own: Collection[str]) -> Any:
     if not passed:
         return message
     shown = {call_id: (one.name, one.arguments) for call_id, one in passed.items()}
-    update = _renamed(message, shown)
+    update = _renamed_calls(message, shown)
     blocks = {_id_of(block): block for block in _call_blocks(message) if _id_of(block) in passed}
     update["response_metadata"] = {
         **message.response_metadata,
@@ -100,7 +100,7 @@ def _encodable_calls(message: AIMessage) -> AIMessage:
     return message.model_copy(update=update)
 
 
-def as_written(message: BaseMessage) -> BaseMessage:
+def messages_as_written(message: BaseMessage) -> BaseMessage:
     """Return an answer with its calls through ``call_tool`` as the model made them; another message as it is."""
     known = _passed_in(message)
     if not known or not isinstance(message, AIMessage):
@@ -112,14 +112,14 @@ def as_written(message: BaseMessage) -> BaseMessage:
             made[one["id"] or ""] = passed.of_session(one["name"], one["args"])
             unchanged |= {one["id"] or ""} if (one["name"], one["args"]) == (passed.name, passed.arguments) else set()
     written: Mapping[str, Any] = message.response_metadata.get(_BLOCKS) or EMPTY
-    update = _renamed(message, made, {key: block for key, block in written.items() if key in unchanged})
+    update = _renamed_calls(message, made, {key: block for key, block in written.items() if key in unchanged})
     update["response_metadata"] = {
         key: value for key, value in message.response_metadata.items() if key not in (_PASSED, _BLOCKS)
     }
     return message.model_copy(update=update)
 
 
-def of_session(messages: Sequence[BaseMessage], call: ToolCall) -> tuple[str, dict[str, Any]]:
+def call_for_session(messages: Sequence[BaseMessage], call: ToolCall) -> tuple[str, dict[str, Any]]:
     """Return name and arguments of a call for the session, by the answer in which the model made it."""
     made_in = _answer_with(messages, call["id"])
     known = _passed_in(made_in).get(call["id"] or "") if made_in is not None else None
@@ -156,12 +156,12 @@ def naming_model(model: Any) -> Any | None:
     return made
 
 
-def _passed_in(message: BaseMessage) -> Mapping[str, PassedOn]:
+def _passed_in(message: BaseMessage) -> Mapping[str, CallThrough]:
     known: Mapping[str, Any] = message.response_metadata.get(_PASSED) or EMPTY
-    return {call_id: PassedOn(**one) for call_id, one in known.items()}
+    return {call_id: CallThrough(**one) for call_id, one in known.items()}
 
 
-def _renamed(
+def _renamed_calls(
     message: AIMessage, made: Mapping[str, tuple[str, dict[str, Any]]], blocks: Mapping[str, Any] = EMPTY
 ) -> dict[str, Any]:
     """Return what of an answer changes with the names and arguments of its calls, by their ids.
@@ -225,10 +225,10 @@ def _own_tools() -> Collection[str]:
     return () if requested_tools is None else requested_tools.own
 
 
-def _generating(own: Any) -> Any:
+def _wrap_generate(own: Any) -> Any:
     @wraps(own)
     def generate(self: Any, messages: list[BaseMessage], *args: Any, **request: Any) -> ChatResult:
-        return _named_result(own(self, [*map(as_written, messages)], *args, **request))
+        return _named_result(own(self, [*map(messages_as_written, messages)], *args, **request))
 
     return generate
 
@@ -236,7 +236,7 @@ def _generating(own: Any) -> Any:
 def _generating_async(own: Any) -> Any:
     @wraps(own)
     async def generate(self: Any, messages: list[BaseMessage], *args: Any, **request: Any) -> ChatResult:
-        return _named_result(await own(self, [*map(as_written, messages)], *args, **request))
+        return _named_result(await own(self, [*map(messages_as_written, messages)], *args, **request))
 
     return generate
 
@@ -245,17 +245,17 @@ def _named_result(result: ChatResult) -> ChatResult:
     own = _own_tools()
     generations: list[ChatGeneration] = []
     for one in result.generations:
-        message = named(one.message, own)
+        message = with_tool_names(one.message, own)
         generations.append(one if message is one.message else one.model_copy(update={"message": message}))
     return result.model_copy(update={"generations": generations})
 
 
-def _streaming(own: Any) -> Any:
+def _wrap_stream(own: Any) -> Any:
     @wraps(own)
     def stream(self: Any, messages: list[BaseMessage], *args: Any, **request: Any) -> Iterator[ChatGenerationChunk]:
-        parts = _HeldParts(request)
-        for part in own(self, [*map(as_written, messages)], *args, **request):
-            yield from parts.passed(part)
+        parts = _HeldStreamParts(request)
+        for part in own(self, [*map(messages_as_written, messages)], *args, **request):
+            yield from parts.parts_to_pass_on(part)
         yield from parts.rest()
 
     return stream
@@ -266,9 +266,9 @@ def _streaming_async(own: Any) -> Any:
     async def stream(
         self: Any, messages: list[BaseMessage], *args: Any, **request: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        parts = _HeldParts(request)
-        async for part in own(self, [*map(as_written, messages)], *args, **request):
-            for one in parts.passed(part):
+        parts = _HeldStreamParts(request)
+        async for part in own(self, [*map(messages_as_written, messages)], *args, **request):
+            for one in parts.parts_to_pass_on(part):
                 yield one
         for one in parts.rest():
             yield one
@@ -276,7 +276,7 @@ def _streaming_async(own: Any) -> Any:
     return stream
 
 
-class _HeldParts:
+class _HeldStreamParts:
     """The parts of a streamed answer: held back from the first on that begins a call of another tool, or may do so.
 
     Args:
@@ -288,7 +288,7 @@ class _HeldParts:
         self._held: ChatGenerationChunk | None = None
         self._arguments = StreamedArguments()
 
-    def passed(self, part: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ...]:
+    def parts_to_pass_on(self, part: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ...]:
         """Return what is passed on with a part: itself, or nothing."""
         self._arguments.add(part.message)
         if self._held is None and not _begins_call_of_another(part):
@@ -298,7 +298,7 @@ class _HeldParts:
 
     def rest(self) -> tuple[ChatGenerationChunk, ...]:
         """Return what was held back, as one part with calls of the tools that they name, and what only the end says."""
-        half = self._arguments.half()
+        half = self._arguments.invalid_arguments_part()
         end = () if half is None else (ChatGenerationChunk(message=half),)
         return end if self._held is None else (_named_part(self._held), *end)
 
@@ -310,11 +310,11 @@ def _begins_call_of_another(part: ChatGenerationChunk) -> bool:
 
 
 def _named_part(part: ChatGenerationChunk) -> ChatGenerationChunk:
-    message = named(part.message, _own_tools())
+    message = with_tool_names(part.message, _own_tools())
     return part if message is part.message else part.model_copy(update={"message": message})
 
 
-def _binding(own: Any) -> Any:
+def _wrap_bind_tools(own: Any) -> Any:
     @wraps(own)
     def bind_tools(self: Any, tools: Sequence[Any], **request: Any) -> Any:
         name = runs.chosen_tool(request.get("tool_choice"))
@@ -328,11 +328,11 @@ def _binding(own: Any) -> Any:
 
 
 _AROUND: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "_generate": _generating,
+    "_generate": _wrap_generate,
     "_agenerate": _generating_async,
-    "_stream": _streaming,
+    "_stream": _wrap_stream,
     "_astream": _streaming_async,
-    "bind_tools": _binding,
+    "bind_tools": _wrap_bind_tools,
 }
 _STREAMS: Final = ("_stream", "_astream")
 

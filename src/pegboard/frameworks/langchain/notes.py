@@ -29,7 +29,7 @@ class RequestNote:
     loaded: str
 
 
-def noted(response: ModelResponse[Any], note: RequestNote) -> ModelResponse[Any]:
+def keep_note_in_answer(response: ModelResponse[Any], note: RequestNote) -> ModelResponse[Any]:
     """Return an answer that keeps what its request carried behind the newest message."""
     answer = response.result[0]
     if not note.text or not isinstance(answer, AIMessage):

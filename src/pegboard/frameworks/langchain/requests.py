@@ -18,7 +18,13 @@ from pegboard.board.session import Session
 from pegboard.frameworks import runs
 from pegboard.frameworks.langchain.answer_ends import cut_of, with_unreadable
 from pegboard.frameworks.langchain.graph_runs import AnyRuntime
-from pegboard.frameworks.langchain.named_calls import RequestedTools, as_written, name_of_tool, named, naming_model
+from pegboard.frameworks.langchain.named_calls import (
+    RequestedTools,
+    messages_as_written,
+    name_of_tool,
+    naming_model,
+    with_tool_names,
+)
 from pegboard.frameworks.langchain.notes import (
     RequestNote,
     definitions_for,
@@ -41,7 +47,7 @@ class SessionRequest(ModelRequest[Any]):
         super().__setattr__(name, (naming_model(value) or value) if name == "model" else value)
 
 
-async def prepared(
+async def prepare_request(
     run: SessionRun, request: AnyModelRequest, session: Session
 ) -> tuple[AnyModelRequest, RequestNote, RequestedTools]:
     """Return a request with what the session has now, what stands behind its newest message, and its tools."""
@@ -57,7 +63,7 @@ async def prepared(
     note = RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
     messages, names = with_note(with_notes(request.messages), note.text), naming_model(request.model) is not None
     given = SessionRequest(**{one.name: getattr(request, one.name) for one in fields(request)}).override(
-        messages=messages if names else cast("list[AnyMessage]", [*map(as_written, messages)]),
+        messages=messages if names else cast("list[AnyMessage]", [*map(messages_as_written, messages)]),
         system_message=with_prefix(request.system_message, step.prefix),
         tools=[*request.tools, *step.functions],
         tool_choice="any" if step.choice == "required" else request.tool_choice,
@@ -67,15 +73,15 @@ async def prepared(
 
 def with_named(response: Response, tools: RequestedTools) -> Response:
     """Return an answer with the calls of the tools that it names, which a model of the configuration does not name."""
-    return replace(response, result=[named(response.result[0], tools.own), *response.result[1:]])
+    return replace(response, result=[with_tool_names(response.result[0], tools.own), *response.result[1:]])
 
 
-def without(request: AnyModelRequest, rejected: Collection[str]) -> AnyModelRequest:
+def without_rejected(request: AnyModelRequest, rejected: Collection[str]) -> AnyModelRequest:
     """Return a request without tools that its provider does not take."""
     return request.override(tools=[tool for tool in request.tools if name_of_tool(tool) not in rejected])
 
 
-def seen(run: SessionRun, response: Response) -> Response:
+def without_last_calls(run: SessionRun, response: Response) -> Response:
     """Return an answer of the model; one that has to be the last calls nothing."""
     answer = response.result[0]
     if not isinstance(answer, AIMessage):
@@ -85,7 +91,7 @@ def seen(run: SessionRun, response: Response) -> Response:
         response = replace(response, result=[answer, *response.result[1:]])
     calls = answer.tool_calls if response.structured_response is None else ()
     content, cut = answer.text or response.structured_response, cut_of(answer)
-    if run.answered(content=content, calls=calls, cut=cut) or not calls:
+    if run.take_answer(content=content, calls=calls, cut=cut) or not calls:
         return response
     kept = [
         one for one in answer.content if isinstance(one, str) or one.get("type") not in ("tool_use", "function_call")
@@ -122,11 +128,11 @@ def request_of(
     )
 
 
-def bound(request: AnyModelRequest) -> Runnable[Any, Any]:
+def bind_model(request: AnyModelRequest) -> Runnable[Any, Any]:
     """Return the model of a request with its tools."""
     return request.model.bind_tools(request.tools, tool_choice=request.tool_choice) if request.tools else request.model
 
 
-def sent(request: AnyModelRequest) -> list[AnyMessage]:
+def messages_to_send(request: AnyModelRequest) -> list[AnyMessage]:
     """Return the messages of a request as its model is given them."""
     return request.messages if request.system_message is None else [request.system_message, *request.messages]

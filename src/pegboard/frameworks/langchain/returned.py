@@ -54,17 +54,17 @@ def with_returned(message: ToolMessage, answer: CallAnswer, run: FrameworkRun) -
 def _with_message(part: Any, message: ToolMessage) -> Any:
     """Return what a tool returned with the session's message in place of its own: that is bounded and masked."""
     if not isinstance(part, Command):
-        return _replaced(part, message)
+        return _replace_message(part, message)
     update: Any = part.update
     if isinstance(update, dict) and "messages" in update:
-        messages = [_replaced(one, message) for one in update["messages"]]
+        messages = [_replace_message(one, message) for one in update["messages"]]
         made = copy(update)
         made["messages"] = messages
         return Command(graph=part.graph, update=made, resume=part.resume, goto=part.goto)
     return part
 
 
-def _replaced(one: Any, message: ToolMessage) -> Any:
+def _replace_message(one: Any, message: ToolMessage) -> Any:
     return message if isinstance(one, ToolMessage) and one.tool_call_id == message.tool_call_id else one
 
 

@@ -50,7 +50,7 @@ def failure(message: ToolMessage, error: BaseException | None) -> Exception:
         message: what the model reads of it.
         error: what the tool's code raised, where that is known.
     """
-    shown = _shown(error, message.text, ())
+    shown = _exception_for_model(error, message.text, ())
     setattr(shown, _MESSAGE, message)
     return shown
 
@@ -60,7 +60,7 @@ def is_failure(error: BaseException) -> bool:
     return hasattr(error, _MESSAGE)
 
 
-def failed(error: BaseException) -> ToolMessage:
+def failure_message(error: BaseException) -> ToolMessage:
     """Return what the model reads of a call whose tool failed, by what `failure` has made.
 
     Raises:
@@ -74,22 +74,22 @@ def failed(error: BaseException) -> ToolMessage:
             "the message of a call that failed, and no exception: put what tries calls again behind it."
         )
         return message
-    shown = _shown(error, message.text, (_ToolInvocationError,))
+    shown = _exception_for_model(error, message.text, (_ToolInvocationError,))
     shown.message = message.content  # type: ignore[attr-defined]
     raise shown from error
 
 
-def _shown(error: BaseException | None, text: str, also: tuple[type[Exception], ...]) -> Exception:
+def _exception_for_model(error: BaseException | None, text: str, also: tuple[type[Exception], ...]) -> Exception:
     """Return an exception of the kind of another one, with the text that the model reads, which has no secret."""
     kind = type(error) if isinstance(error, Exception) else ToolException
     kind = ToolException if issubclass(kind, StopIteration | StopAsyncIteration) else kind
     try:
-        return _made(_shown_kind(kind, also), text, vars(error))
+        return _make_exception(_shown_kind(kind, also), text, vars(error))
     except Exception:  # a kind that is made in its own way alone
-        return _made(_shown_kind(ToolException, also), text, {})
+        return _make_exception(_shown_kind(ToolException, also), text, {})
 
 
-def _made(kind: Any, text: str, attributes: dict[str, Any]) -> Exception:
+def _make_exception(kind: Any, text: str, attributes: dict[str, Any]) -> Exception:
     made = kind.__new__(kind)
     made.args = (text,)
     vars(made).update(attributes)

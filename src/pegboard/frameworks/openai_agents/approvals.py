@@ -15,7 +15,7 @@ async def allowed_for_all(make: Callable[[Session], Awaitable[CallAnswer]], sess
     answer = await make(session)
     if answer.status != "needs_approval" or answer.approval is None:
         return answer
-    return await runs.allowed(session, answer.approval, fields={})
+    return await runs.answer_allowed_call(session, answer.approval, fields={})
 
 
 async def waiting_approvals(session: Session) -> list[Any]:

@@ -30,7 +30,7 @@ def delegate_to(
         events: takes the events of the child's run as they come; it must not wait.
     """
 
-    async def run(child: Session, task: str) -> str:
+    async def run_child(child: Session, task: str) -> str:
         calling = CALLING.get()
         agent = equip(runs.worker_of(agents, child), child)
         given: dict[str, Any] = (
@@ -48,4 +48,4 @@ def delegate_to(
             "The task is not done: a call of it waits for a person." if done.interruptions else str(done.final_output)
         )
 
-    return run
+    return run_child

@@ -34,16 +34,16 @@ from pegboard.frameworks.openai_agents.approvals import allowed_for_all, waiting
 from pegboard.frameworks.openai_agents.items import (
     GOES_ON,
     is_kept,
-    noted,
+    note_item,
     real_call,
-    returned,
+    result_for_model,
     text_of,
     with_notes,
 )
 from pegboard.frameworks.openai_agents.models import host_for_model, provider_of_model, warn_of_model
-from pegboard.frameworks.openai_agents.state import AgentState, AnyContext, PassedCall
+from pegboard.frameworks.openai_agents.state import AgentState, AnyContext, CallThroughMetaTool
 from pegboard.frameworks.runs import AnySession, StepRequest
-from pegboard.wire.kept_notes import HistoryReader, Said
+from pegboard.wire.kept_notes import HistoryMessage, HistoryReader
 from pegboard.wire.passed_on import passed_on, tool_called
 from pegboard.wire.provider_forms import cut_by
 
@@ -88,11 +88,11 @@ class EquippedRun:
         """The names of the meta-tools that were called."""
         self._not_run: set[str] = set()
         """The calls that were answered without their tool, by id."""
-        self._again: list[tuple[str, str, PassedCall | None]] = []
+        self._again: list[tuple[str, str, CallThroughMetaTool | None]] = []
         self._sent = self._key = ""
         self._names: dict[Any, str] = {}
         """The tools of the calls of the history, by call id."""
-        self._history = HistoryReader(self._said)
+        self._history = HistoryReader(self._as_said)
         self._done: list[ResponseOutputItem] = []
 
     def own_by(self, owner: object | None) -> None:
@@ -111,35 +111,35 @@ class EquippedRun:
         """End the run, whatever became of it; one that waits for a person goes on later (S6)."""
         await self._run.with_session(self._run.pause if self._waits else self._run.end)
 
-    def decided_in(self, context: AnyContext) -> bool:
+    def has_decision_in(self, context: AnyContext) -> bool:
         """Return whether a person has decided in a context about a call that this run waits for."""
         return any(context.is_tool_approved(name, call_id) is not None for call_id, (name, _) in self._asked.items())
 
     # -- before a request
 
-    async def offered(self, context: AnyContext, taken: set[str]) -> list[Tool]:
+    async def tools_for_step(self, context: AnyContext, taken: set[str]) -> list[Tool]:
         """Return the session's tools for a step, or for what is decided before one."""
         if not context.turn_input:  # a state is read, and no run goes on
-            return await self._run.with_session(self._known)
-        message = text_of(context.turn_input) if self._run.begins else None
+            return await self._run.with_session(self._known_tools)
+        message = text_of(context.turn_input) if self._run.is_before_first_step else None
         self._task, self._waits = asyncio.current_task(), False
-        return await self._run.with_session(partial(self._stepped, message, taken))
+        return await self._run.with_session(partial(self._step, message, taken))
 
-    async def _stepped(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
-        begins = self._run.begins
+    async def _step(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
+        begins = self._run.is_before_first_step
         if begins and (host := host_for_model(self.state.model)) is not None:
             session.adopt_host(host)
         self._key = repr(session.key)
         self.step = await self._run.step(message, taken, session)
         tools = {one["function"]["name"]: self._tool(one["function"]) for one in self.step.functions}
         waiting = await waiting_approvals(session) if begins or self._asked else ()
-        held = {one.tool: self.stand_in(one.tool) for one in waiting if one.tool not in taken}
+        held = {one.tool: self.stand_in_tool(one.tool) for one in waiting if one.tool not in taken}
         return [*(held | tools).values()]
 
-    async def _known(self, session: Session) -> list[Tool]:
+    async def _known_tools(self, session: Session) -> list[Tool]:
         shown = [one.tool.wire for one in (await session.surface()).tools]
         return [
-            self.stand_in(name)
+            self.stand_in_tool(name)
             for name in dict.fromkeys([*shown, *(one.tool for one in await waiting_approvals(session))])
         ]
 
@@ -147,15 +147,15 @@ class EquippedRun:
         name = function["name"]
         known = self._tools.get(name)
         if known is None or known[0] is not function:
-            known = (function, self._made(name, function["description"] or "", function["parameters"]))
+            known = (function, self._make_function_tool(name, function["description"] or "", function["parameters"]))
             self._tools[name] = known
         return known[1]
 
-    def stand_in(self, name: str, *, asks: bool = True) -> FunctionTool:
+    def stand_in_tool(self, name: str, *, asks: bool = True) -> FunctionTool:
         """Return a tool for calls of a name that no request shows: the session answers them (X1, P9)."""
-        return self._made(name, "", {"type": "object"}, asks=asks)
+        return self._make_function_tool(name, "", {"type": "object"}, asks=asks)
 
-    def _made(self, name: str, description: str, schema: Any, *, asks: bool = True) -> FunctionTool:
+    def _make_function_tool(self, name: str, description: str, schema: Any, *, asks: bool = True) -> FunctionTool:
         return FunctionTool(
             name=name,
             description=description,
@@ -165,7 +165,7 @@ class EquippedRun:
             needs_approval=partial(self._needs_approval, name) if asks else False,
         )
 
-    async def prepared(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def prepare_request(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request with what the model is to know now; its list of tools loses what only stood in."""
         step, tools, items = self.step, request["tools"], request["input"]
         assert step is not None
@@ -179,7 +179,7 @@ class EquippedRun:
             )
             items = with_notes(items, behind)
         elif step.note and not (is_kept(request) and step.note == self._sent):
-            items.append(noted(step.note))
+            items.append(note_item(step.note))
         self._sent, self._done, self.ended_by = step.note, [], None
         settings = request["model_settings"]
         if step.choice is not None and tools:
@@ -203,23 +203,23 @@ class EquippedRun:
             "the requests that have this choice. The provider reads these without its cache."
         )
 
-    def _said(self, item: Any) -> Said:
+    def _as_said(self, item: Any) -> HistoryMessage:
         """Return an item of a history as what is said in it."""
         call_id = item.get("call_id")
         called: tuple[str, ...] = ()
         if item.get("type") == "function_call":
             self._names[call_id] = item["name"]
             called = (tool_called(item["name"], runs.arguments_of(item.get("arguments"))),)
-        return Said(
+        return HistoryMessage(
             called=called,
             text=json.dumps(item, sort_keys=True, default=str),
             defining=str(item.get("output", "")) if self._names.get(call_id) in DEFINING else "",
         )
 
-    async def rejects(self, request: Mapping[str, Any], error: Exception) -> bool:
+    async def handle_rejection(self, request: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a request is to be made again: its tools lose those that the provider does not take."""
         tools: list[Tool] = request["tools"]
-        rejected = await self._run.with_session(partial(self._run.rejects, error, [tool.name for tool in tools]))
+        rejected = await self._run.with_session(partial(self._run.rejected_tools, error, [tool.name for tool in tools]))
         tools[:] = [tool for tool in tools if not (is_ours(tool) and tool.name in rejected)]
         return bool(rejected)
 
@@ -250,27 +250,27 @@ class EquippedRun:
 
     # -- after an answer
 
-    def answered(self, request: Mapping[str, Any], output: list[Any]) -> None:
+    def take_answer(self, request: Mapping[str, Any], output: list[Any]) -> None:
         """Take an answer of the model, or what a limit leaves of it: its calls find their tools."""
         self._arrived = time.monotonic()
         over = {handoff.tool_name for handoff in request["handoffs"]}
         calls = [item for item in output if item.type in GOES_ON and getattr(item, "name", "") not in over]
         content = any(item.type != "reasoning" and item not in calls for item in output)
-        if self._run.answered(content=content, calls=calls, cut=cut_by(self.ended_by)):
-            output[:] = [self._as_shown(request, item) if item in calls else item for item in output]
+        if self._run.take_answer(content=content, calls=calls, cut=cut_by(self.ended_by)):
+            output[:] = [self._item_as_shown(request, item) if item in calls else item for item in output]
         else:
             output[:] = [item for item in output if item not in calls]
         self._bind(request["tools"], [item for item in output if getattr(item, "name", "") not in over])
 
     def item_done(self, request: Mapping[str, Any], item: Any) -> Any:
         """Return a part of an answer that is streamed; a call through ``call_tool`` is one of the tool it names."""
-        item = self._as_shown(request, item)
+        item = self._item_as_shown(request, item)
         self._done.append(item)
         over = {handoff.tool_name for handoff in request["handoffs"]}
         self._bind(request["tools"], [item] if getattr(item, "name", "") not in over else [])
         return item
 
-    def _as_shown(self, request: Mapping[str, Any], item: Any) -> Any:
+    def _item_as_shown(self, request: Mapping[str, Any], item: Any) -> Any:
         """Return an item of an answer; a call through ``call_tool`` is one of the tool that it names."""
         if item.type != "function_call" or getattr(item, "namespace", None):
             return item
@@ -279,10 +279,12 @@ class EquippedRun:
         if passed is None:
             return item if item.name in own else self.state.with_arguments(item)
         made = item.model_copy(update={"name": passed.name, "arguments": json.dumps(passed.arguments)})
-        self.state.note_passed(item.call_id, PassedCall(call=passed, shown=made.arguments, written=item.arguments))
+        self.state.note_passed(
+            item.call_id, CallThroughMetaTool(call=passed, shown=made.arguments, written=item.arguments)
+        )
         return made
 
-    async def completed(self, request: Mapping[str, Any], response: Response) -> bool:
+    async def complete_answer(self, request: Mapping[str, Any], response: Response) -> bool:
         """Take the end of an answer that was streamed; return whether the model is to be asked once more.
 
         Raises:
@@ -292,8 +294,8 @@ class EquippedRun:
         if self.ended_by == "" and not all(map(_is_readable, response.output)):
             raise ModelBehaviorError("The provider's stream ended in the middle of the answer. None of its calls ran.")
         self._done = []
-        self.answered(request, response.output)
-        again = self.asks_again()
+        self.take_answer(request, response.output)
+        again = self.asks_model_again()
         if not again:
             await self.close()
         return again
@@ -312,19 +314,19 @@ class EquippedRun:
             index, readable = names.get(call.name), runs.arguments_of(call.arguments) is not None
             if index is None:
                 names[call.name] = len(tools)
-                tools.append(self.stand_in(call.name, asks=readable))
+                tools.append(self.stand_in_tool(call.name, asks=readable))
             elif self._run.cut or (not readable and is_ours(tools[index])):
-                tools[index] = self.stand_in(call.name, asks=False)
+                tools[index] = self.stand_in_tool(call.name, asks=False)
 
     def is_meta(self, tool: FunctionTool) -> bool:
         """Return whether a tool only manages the others."""
         return is_ours(tool) and tool.name in self._meta
 
-    def asks_again(self) -> bool:
+    def asks_model_again(self) -> bool:
         """Return whether the model is to be asked once more, since it answered nothing right after a change."""
-        return self._run.asks_again()
+        return self._run.asks_model_again()
 
-    def repeated(self, request: Mapping[str, Any]) -> list[ResponseFunctionToolCall]:
+    def calls_to_repeat(self, request: Mapping[str, Any]) -> list[ResponseFunctionToolCall]:
         """Return the calls that are made again without the model, since a person is to be asked anew (A6)."""
         again, self._again = self._again, []
         if is_kept(request):
@@ -343,7 +345,7 @@ class EquippedRun:
         """Return whether a person approves a call first, who is asked by this (A1)."""
         if self._run.cut or await self._run.with_session(lambda session: session.runs_unasked(name)):
             return False
-        called, given = self.state.of_session(call_id, name, arguments)
+        called, given = self.state.call_for_session(call_id, name, arguments)
         decision = await self._run.with_session(
             lambda session: session.decide(called, runs.own_arguments(called, given, session), ask=True)
         )
@@ -360,7 +362,7 @@ class EquippedRun:
         call_id = raw.get("call_id") if isinstance(raw, Mapping) else getattr(raw, "call_id", None)
         return call_id not in self._not_run
 
-    async def called(self, name: str, context: ToolContext[Any], text: str) -> Any:
+    async def text_for_model(self, name: str, context: ToolContext[Any], text: str) -> Any:
         """Return what the model reads of a call."""
         call_id = context.tool_call_id
         self._called.add(call_id)
@@ -372,7 +374,7 @@ class EquippedRun:
         for_all = approved and call_id in self._answered and call_id not in self._asked
         asked = self._asked.pop(call_id, None)
         arrived = time.monotonic() if approved else self._arrived
-        called, given = self.state.of_session(call_id, name, arguments)
+        called, given = self.state.call_for_session(call_id, name, arguments)
         made = partial(self._run.call, called, arrived, {} if approved else None, given, call_id=call_id)
         answer = await self._run.with_session(partial(allowed_for_all, made) if for_all else made)
         if answer.tool is not None and answer.tool.plugin == META_PLUGIN:
@@ -381,7 +383,7 @@ class EquippedRun:
             self._not_run.add(call_id)
         if answer.status == "needs_approval" and (approved or asked is None):
             self._again.append((name, text, self.state.passed.get(call_id)))
-        return returned(answer)
+        return result_for_model(answer)
 
 
 class _ToolInvoker:
@@ -396,7 +398,7 @@ class _ToolInvoker:
             warn_of_model()
         calling = CALLING.set(context)
         try:
-            return await self._run.called(self._name, context, arguments)
+            return await self._run.text_for_model(self._name, context, arguments)
         finally:
             CALLING.reset(calling)
 

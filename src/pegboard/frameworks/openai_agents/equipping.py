@@ -23,7 +23,7 @@ from pegboard.board.session import Session
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks import runs
 from pegboard.frameworks.openai_agents.equipped_run import RUNNING, EquippedRun
-from pegboard.frameworks.openai_agents.model_twin import stepping
+from pegboard.frameworks.openai_agents.model_twin import stepping_twin
 from pegboard.frameworks.openai_agents.models import behind_twin
 from pegboard.frameworks.openai_agents.state import AgentState, AnyContext
 from pegboard.frameworks.runs import AnySession
@@ -53,9 +53,9 @@ def equip(
         plain = cast("Any", copy(agent))
         plain.model = plain.pegboard_host.model
     host = EquippedHost(session, limit, plain.model)
-    made: Any = runs.twin(plain, SessionAgent)
-    made.model = stepping(plain.model, host, provider)
-    made.tool_use_behavior = stopping(plain.tool_use_behavior, host)
+    made: Any = runs.make_twin(plain, SessionAgent)
+    made.model = stepping_twin(plain.model, host, provider)
+    made.tool_use_behavior = tool_use_behavior(plain.tool_use_behavior, host)
     made.pegboard_host = host
     return made
 
@@ -73,7 +73,7 @@ class EquippedHost(AgentState):
         """Return the run of a context; one that goes on after a decision is the one that waited for it."""
         known = self._runs.get(context)
         if known is None:
-            known = next((run for run in self.waiting if run.decided_in(context)), None) or self.new_run(context)
+            known = next((run for run in self.waiting if run.has_decision_in(context)), None) or self.new_run(context)
             self._runs[context] = known
         return known
 
@@ -100,7 +100,7 @@ class SessionAgent:
         if run_context.turn_input:
             RUNNING.set(run)
         handoffs = (_handoff_name(one) for one in behind_twin(self).handoffs)
-        return [*own, *await run.offered(run_context, {*(tool.name for tool in own), *handoffs})]
+        return [*own, *await run.tools_for_step(run_context, {*(tool.name for tool in own), *handoffs})]
 
     async def get_system_prompt(self, run_context: AnyContext) -> str | None:
         """Return the agent's instructions with policy and hints behind them."""
@@ -115,9 +115,9 @@ class SessionAgent:
         plain = behind_twin(super()).clone(**changes)
         plain.pegboard_host = host
         if "tool_use_behavior" in changes:
-            plain.tool_use_behavior = stopping(changes["tool_use_behavior"], host)
+            plain.tool_use_behavior = tool_use_behavior(changes["tool_use_behavior"], host)
         if "model" in changes:
-            plain.model = stepping(changes["model"], host, getattr(steps, "_provider", None))
+            plain.model = stepping_twin(changes["model"], host, getattr(steps, "_provider", None))
         return plain
 
 
@@ -152,7 +152,7 @@ class StopsBehindTools:
         return not {tool.name, tool.qualified_name}.isdisjoint(self.given["stop_at_tool_names"])
 
 
-def stopping(behavior: Any, host: EquippedHost) -> Any:
+def tool_use_behavior(behavior: Any, host: EquippedHost) -> Any:
     """Return what an equipped agent does with the results of tools; a function of the host is asked as it is."""
     given = behavior.given if isinstance(behavior, StopsBehindTools) else behavior
     declared = given == "stop_on_first_tool" or isinstance(given, dict)

@@ -28,12 +28,12 @@ class HeldEvents:
         self._held: dict[int, list[Any]] = {}
         self._number = -1
 
-    def released(self, event: Any) -> Iterator[Any]:
+    def events_to_send(self, event: Any) -> Iterator[Any]:
         """Yield what is sent once this event has come: it, nothing yet, or all of a call under its tool's name."""
-        for one in self._shown(event):
-            yield self._numbered(one)
+        for one in self._events_to_show(event):
+            yield self._renumber_event(one)
 
-    def _shown(self, event: Any) -> Sequence[Any]:
+    def _events_to_show(self, event: Any) -> Sequence[Any]:
         place = getattr(event, "output_index", None)
         if isinstance(event, ResponseOutputItemAddedEvent) and self._may_name_another(event.item):
             self._held[event.output_index] = [event]
@@ -44,12 +44,12 @@ class HeldEvents:
         if not isinstance(event, ResponseOutputItemDoneEvent):
             return ()
         held = self._held.pop(place)
-        return held if self._may_name_another(event.item) else [*_of_tool(held, event.item)]
+        return held if self._may_name_another(event.item) else [*_events_of_tool(held, event.item)]
 
     def _may_name_another(self, item: Any) -> bool:
         return item.type == "function_call" and item.name in self._through and not getattr(item, "namespace", None)
 
-    def _numbered(self, event: Any) -> Any:
+    def _renumber_event(self, event: Any) -> Any:
         """Return an event whose number is above that of the event before, also behind what was held back."""
         number = getattr(event, "sequence_number", None)
         if number is None:
@@ -58,7 +58,7 @@ class HeldEvents:
         return event if number == self._number else event.model_copy(update={"sequence_number": self._number})
 
 
-def _of_tool(held: Sequence[Any], item: Any) -> Iterator[Any]:
+def _events_of_tool(held: Sequence[Any], item: Any) -> Iterator[Any]:
     """Yield the events of a call as those of the tool that it names, with all its arguments in one piece."""
     begun = False
     for event in held:

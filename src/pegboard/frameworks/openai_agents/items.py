@@ -71,17 +71,19 @@ def text_of(items: Sequence[Any]) -> str | None:
     return "\n".join(texts) or None
 
 
-def noted(note: str) -> dict[str, Any]:
+def note_item(note: str) -> dict[str, Any]:
     """Return a note as an item of a history."""
     return {"role": "user", "content": f"<system>{note}</system>"}
 
 
 def with_notes(items: Sequence[Any], notes: Sequence[str]) -> list[Any]:
     """Return a history with what stands behind its items."""
-    return [one for item, note in zip(items, notes, strict=True) for one in ((item, noted(note)) if note else (item,))]
+    return [
+        one for item, note in zip(items, notes, strict=True) for one in ((item, note_item(note)) if note else (item,))
+    ]
 
 
-def returned(answer: CallAnswer) -> Any:
+def result_for_model(answer: CallAnswer) -> Any:
     """Return the result for the model; what it cannot read is named in the text."""
     text, media = runs.text_and_media(answer.result, _FILES)
     if not media:

@@ -47,18 +47,18 @@ class SessionModel:
         if run is None:
             return await own.get_response(**request)
         run.own_by(_owner_of_request())
-        if calls := run.repeated(request):
+        if calls := run.calls_to_repeat(request):
             return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
-        request = await run.prepared(request)
+        request = await run.prepare_request(request)
         response: ModelResponse | None = None
-        while response is None or run.asks_again():
+        while response is None or run.asks_model_again():
             try:
                 made: ModelResponse = await own.get_response(**request)
             except Exception as error:
-                if not await run.rejects(request, error):
+                if not await run.handle_rejection(request, error):
                     raise
                 continue
-            run.answered(request, made.output)
+            run.take_answer(request, made.output)
             response = made
         await run.close()
         return response
@@ -68,9 +68,9 @@ class SessionModel:
         own, run, request = behind_twin(super()), _run_of(self.pegboard_host), request_of(args, given)
         if run is not None:
             run.own_by(_owner_of_request())
-        calls = run.repeated(request) if run is not None else ()
+        calls = run.calls_to_repeat(request) if run is not None else ()
         if run is not None and not calls:
-            request = await run.prepared(request)
+            request = await run.prepare_request(request)
         again = not calls
         for event in events_of(calls) if calls else ():
             yield event
@@ -83,13 +83,13 @@ class SessionModel:
                         yield event
                         continue
                     if isinstance(event, ResponseCompletedEvent):
-                        again = await run.completed(request, event.response)
+                        again = await run.complete_answer(request, event.response)
                     elif isinstance(event, ResponseOutputItemDoneEvent):
                         event.item = run.item_done(request, event.item)
-                    for one in () if again else held.released(event):
+                    for one in () if again else held.events_to_send(event):
                         yield one
             except Exception as error:
-                again = run is not None and await run.rejects(request, error)
+                again = run is not None and await run.handle_rejection(request, error)
                 if not again:
                     raise
 
@@ -127,7 +127,7 @@ class _EndingChunks:
             yield chunk
 
 
-class _Named(Model):
+class _LazyModel(Model):
     """A model that is known by its name until it is used."""
 
     def __init__(self, name: str | None, host: AgentState, provider: ModelProvider | None) -> None:
@@ -138,7 +138,7 @@ class _Named(Model):
 
     def _model(self) -> Any:
         if self._known is None:
-            self._known = stepping((self._provider or MultiProvider()).get_model(self._name), self._host, None)
+            self._known = stepping_twin((self._provider or MultiProvider()).get_model(self._name), self._host, None)
         return self._known
 
     def _supports_default_prompt_cache_key(self) -> bool:
@@ -164,16 +164,16 @@ class _Named(Model):
             await self._known.close()
 
 
-def stepping(model: Any, host: AgentState, provider: ModelProvider | None) -> Model:
+def stepping_twin(model: Any, host: AgentState, provider: ModelProvider | None) -> Model:
     """Return the twin of a model, or of one that is known by its name."""
     if not isinstance(model, Model):
-        return _Named(model, host, provider)
+        return _LazyModel(model, host, provider)
     if isinstance(model, OpenAIChatCompletionsModel) and not hasattr(model, "_fetch_response"):
         runs.warn_once(
             "This version of OpenAI Agents does not say why a completion has ended: calls of one that its limit of "
             "tokens cut are not held back."
         )
-    made = copy(model) if isinstance(model, SessionModel) else runs.twin(model, SessionModel)
+    made = copy(model) if isinstance(model, SessionModel) else runs.make_twin(model, SessionModel)
     made.pegboard_host = host
     return made
 

@@ -17,16 +17,16 @@ from pegboard.frameworks.openai_agents.items import (
     is_empty,
 )
 from pegboard.wire.kept_notes import KeptNotes
-from pegboard.wire.passed_on import PassedOn
+from pegboard.wire.passed_on import CallThrough
 
 AnyContext = RunContextWrapper[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassedCall:
+class CallThroughMetaTool:
     """A call through ``call_tool``, with its arguments as text: as the SDK is shown them, and as the model wrote."""
 
-    call: PassedOn
+    call: CallThrough
     shown: str
     written: str
 
@@ -46,7 +46,7 @@ class AgentState:
         self.owned: WeakKeyDictionary[object, Callable[[], Awaitable[None]]] = WeakKeyDictionary()
         """What ends a run, by what the SDK gives to models with the end of it."""
         self.kept = KeptNotes()
-        self.passed: dict[str, PassedCall] = {}
+        self.passed: dict[str, CallThroughMetaTool] = {}
         self.empty: dict[str, str] = {}
         self.waiting: list[Any] = []
 
@@ -56,7 +56,7 @@ class AgentState:
         if len(self.empty) > _MOST_PASSED:
             del self.empty[next(iter(self.empty))]
 
-    def note_passed(self, call_id: str, passed: PassedCall) -> None:
+    def note_passed(self, call_id: str, passed: CallThroughMetaTool) -> None:
         """Note how the model made a call through ``call_tool``; the oldest is forgotten first."""
         self.passed[call_id] = passed
         if len(self.passed) > _MOST_PASSED:
@@ -78,7 +78,7 @@ class AgentState:
         self.note_empty(item.call_id, item.arguments)
         return item.model_copy(update={"arguments": "{}"})
 
-    def of_session(self, call_id: str, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def call_for_session(self, call_id: str, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return name and arguments of a call for the session."""
         passed = self.passed.get(call_id)
         return (name, arguments) if passed is None else passed.call.of_session(name, arguments)

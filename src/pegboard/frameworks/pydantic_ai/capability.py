@@ -27,11 +27,11 @@ from pegboard.board.session import Session
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
-    named,
-    renamed,
+    with_tool_names,
+    with_wrapper_names,
 )
 from pegboard.frameworks.pydantic_ai.models import (
-    AsSent,
+    SessionModelWrapper,
     cut_of,
     rejects_additions,
     without_additions,
@@ -116,7 +116,7 @@ class SessionTools(AbstractCapability[Any]):
 
         A hook that prepares requests would make the framework copy every definition with every step.
         """
-        return None if self._toolset is None else AsSent(model, self._toolset)
+        return None if self._toolset is None else SessionModelWrapper(model, self._toolset)
 
     async def on_model_request_error(
         self, ctx: AnyContext, *, request_context: ModelRequestContext, error: Exception
@@ -127,13 +127,13 @@ class SessionTools(AbstractCapability[Any]):
             known = request_context.model_request_parameters
             sent = [tool.name for tool in (*known.function_tools, *known.output_tools)]
             sent = [name for name in sent if name not in self._toolset.rejected]
-            if await self._toolset.rejects(error, sent):
+            if await self._toolset.handle_rejection(error, sent):
                 raise RetryModelRequest from error
         if self._toolset is None or not rejects_additions(model, error):
             raise error
         plain = self._plain[id(without_wrappers(ctx.model))] = without_additions(model)
         reason = str(error)
-        await self._toolset.with_session(lambda session: _reported(session, reason))
+        await self._toolset.with_session(lambda session: _report_rejected(session, reason))
         raise RetryModelRequest(model=plain) from error
 
     async def after_model_request(
@@ -148,8 +148,8 @@ class SessionTools(AbstractCapability[Any]):
             if not isinstance(without_wrappers(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
             self._toolset.cut = cut_of(request_context.model, response)
-            response = self._toolset.settled(named(response, self._toolset.own), request_context)
-            response = renamed(response, await self._toolset.bind_calls(ctx, response))
+            response = self._toolset.settle_response(with_tool_names(response, self._toolset.own), request_context)
+            response = with_wrapper_names(response, await self._toolset.bind_calls(ctx, response))
         return response
 
     async def wrap_run(self, ctx: AnyContext, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
@@ -167,5 +167,5 @@ class SessionTools(AbstractCapability[Any]):
                 await toolset.with_session(partial(toolset.end_run, waits))
 
 
-async def _reported(session: Session, reason: str) -> None:
+async def _report_rejected(session: Session, reason: str) -> None:
     session.report_rejected("form:additions", reason)

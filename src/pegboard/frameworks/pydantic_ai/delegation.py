@@ -30,7 +30,7 @@ def delegate_to(
         events: takes the events of the child's run as they come, as ``Agent.run`` has it.
     """
 
-    async def run(child: Session, task: str) -> str:
+    async def run_child(child: Session, task: str) -> str:
         agent: AbstractAgent[Any, Any] = worker_of(agents, child)
         calling = CALLING.get()
         given: dict[str, Any] = {} if calling is None else {"deps": calling.deps, "usage": calling.usage}
@@ -41,4 +41,4 @@ def delegate_to(
         waits = isinstance(output, DeferredToolRequests)
         return "The task is not done: a call of it waits for a person." if waits else str(output)
 
-    return run
+    return run_child

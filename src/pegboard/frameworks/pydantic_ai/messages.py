@@ -34,7 +34,7 @@ from pegboard.frameworks.runs import (
     arguments_of,
     text_and_media,
 )
-from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
+from pegboard.wire.passed_on import THROUGH, CallThrough, passed_on
 from pegboard.wire.result_blocks import RESULT_LIMIT
 
 AnyContext = RunContext[Any]
@@ -59,13 +59,13 @@ def passed_in(message: ModelMessage) -> Mapping[str, Any]:
     return (message.metadata or {}).get(PASSED_CALLS, EMPTY) if isinstance(message, ModelResponse) else EMPTY
 
 
-def _passed(about: Mapping[str, Any]) -> PassedOn | None:
+def _read_passed_on(about: Mapping[str, Any]) -> CallThrough | None:
     """Return how a call was made through ``call_tool``; None for one that only has another name for the agent."""
     known = {key: value for key, value in about.items() if key not in ("args", "shown")}
-    return PassedOn(**known) if "via" in known else None
+    return CallThrough(**known) if "via" in known else None
 
 
-def named(response: ModelResponse, own: Collection[str]) -> ModelResponse:
+def with_tool_names(response: ModelResponse, own: Collection[str]) -> ModelResponse:
     """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
 
     So hooks, limits and approvals that go by a tool's name see that tool.
@@ -92,7 +92,7 @@ def named(response: ModelResponse, own: Collection[str]) -> ModelResponse:
     )
 
 
-def renamed(response: ModelResponse, names: Mapping[str, str]) -> ModelResponse:
+def with_wrapper_names(response: ModelResponse, names: Mapping[str, str]) -> ModelResponse:
     """Return an answer whose calls have the names of the agent's wrappers, of which hooks and limits know."""
     if not names:
         return response
@@ -108,11 +108,11 @@ def renamed(response: ModelResponse, names: Mapping[str, str]) -> ModelResponse:
     return replace(response, parts=parts, metadata={**(response.metadata or {}), PASSED_CALLS: passed})
 
 
-def of_session(ctx: AnyContext, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def call_for_session(ctx: AnyContext, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return name and arguments of the call that is carried out, for the session."""
     for message in reversed(ctx.messages):
         about = passed_in(message).get(ctx.tool_call_id or "")
-        if about is not None and (passed := _passed(about)) is not None:
+        if about is not None and (passed := _read_passed_on(about)) is not None:
             return passed.of_session(name, arguments)
     return name, arguments
 
@@ -134,14 +134,14 @@ def as_written(message: ModelMessage) -> ModelMessage:
 def _call_as_written(part: ToolCallPart, about: Mapping[str, Any]) -> ToolCallPart:
     """Return a call as the model made it; one that was changed since has the changes."""
     name = about["name"] if part.tool_name == about.get("shown") else part.tool_name
-    if (passed := _passed(about)) is None:
+    if (passed := _read_passed_on(about)) is None:
         return replace(cast("Any", part), tool_name=name)
     name, arguments = passed.of_session(name, arguments_in(part) or {})
     args = about["args"] if arguments is passed.written else arguments
     return replace(cast("Any", part), tool_name=name, args=args)
 
 
-def defining(messages: Sequence[ModelMessage]) -> Iterator[str]:
+def texts_with_definitions(messages: Sequence[ModelMessage]) -> Iterator[str]:
     """Yield the answers to loads and searches."""
     for message in messages:
         if isinstance(message, ModelRequest):

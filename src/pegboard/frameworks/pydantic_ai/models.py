@@ -28,7 +28,7 @@ from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
     arguments_in,
     as_written,
-    named,
+    with_tool_names,
 )
 from pegboard.frameworks.pydantic_ai.named_parts import name_calls
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
@@ -67,7 +67,7 @@ def _form_of(model: Model) -> str:
     return next((_FORMS[kind] for kind in kinds if kind in _FORMS), "")
 
 
-def _adds(model: Model) -> bool:
+def _takes_tools_in_history(model: Model) -> bool:
     """Return whether a model takes tools that join within the history; one that cannot tell does not."""
     try:
         return model.tool_addition_mode is not None
@@ -83,7 +83,7 @@ def host_for_run(model: object, plain: Mapping[int, Model]) -> Host | None:
     known = [one for one in _models_of(model) if not isinstance(one, FunctionModel | TestModel)]
     if not known:
         return None
-    reveals = all(_adds(one) and id(one) not in plain for one in known)
+    reveals = all(_takes_tools_in_history(one) and id(one) not in plain for one in known)
     return Host(delivery=("native", "result") if reveals else ("result",))
 
 
@@ -112,7 +112,7 @@ def cut_of(model: object, response: ModelResponse) -> str:
 
 def rejects_additions(model: object, error: Exception) -> TypeGuard[Model]:
     """Return whether a provider does not take tools that join within the history."""
-    if not isinstance(model, Model) or not isinstance(error, ModelHTTPError) or not _adds(model):
+    if not isinstance(model, Model) or not isinstance(error, ModelHTTPError) or not _takes_tools_in_history(model):
         return False
     return rejection_of(error, ()).kind == "form"
 
@@ -124,7 +124,7 @@ def without_additions(model: Model) -> Model:
     return plain
 
 
-class _OfStep(Protocol):
+class _StepTools(Protocol):
     """What is known of the tools of a step: what the provider did not take, and which are the agent's own."""
 
     @property
@@ -133,17 +133,17 @@ class _OfStep(Protocol):
     def own(self) -> Collection[str]: ...
 
 
-class AsSent(WrapperModel):
+class SessionModelWrapper(WrapperModel):
     """A model whose requests lack the tools that its provider did not take, and have calls as the model made them.
 
     In its answers a call through ``call_tool`` is one of the tool that it names, whole or streamed.
     """
 
-    def __init__(self, wrapped: Model, tools: _OfStep) -> None:
+    def __init__(self, wrapped: Model, tools: _StepTools) -> None:
         super().__init__(wrapped)
         self._tools = tools
 
-    def _kept(self, known: ModelRequestParameters) -> ModelRequestParameters:
+    def _without_rejected(self, known: ModelRequestParameters) -> ModelRequestParameters:
         if not (rejected := self._tools.rejected):
             return known
         return replace(known, function_tools=[tool for tool in known.function_tools if tool.name not in rejected])
@@ -152,7 +152,7 @@ class AsSent(WrapperModel):
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
         """Return the messages as the provider gets them, with the tools that are sent."""
-        known = model_request_parameters and self._kept(model_request_parameters)
+        known = model_request_parameters and self._without_rejected(model_request_parameters)
         return super().prepare_messages(messages, known)
 
     async def request(
@@ -163,8 +163,8 @@ class AsSent(WrapperModel):
     ) -> ModelResponse:
         """Return the answer to a request as it is sent."""
         sent = [*map(as_written, messages)]
-        response = await super().request(sent, model_settings, self._kept(model_request_parameters))
-        return named(response, self._tools.own)
+        response = await super().request(sent, model_settings, self._without_rejected(model_request_parameters))
+        return with_tool_names(response, self._tools.own)
 
     @asynccontextmanager
     async def request_stream(
@@ -175,7 +175,7 @@ class AsSent(WrapperModel):
         run_context: AnyContext | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Yield the stream of the answer to a request as it is sent."""
-        known = self._kept(model_request_parameters)
+        known = self._without_rejected(model_request_parameters)
         sent = [*map(as_written, messages)]
         async with super().request_stream(sent, model_settings, known, run_context) as stream:
             yield name_calls(stream, self._tools.own)

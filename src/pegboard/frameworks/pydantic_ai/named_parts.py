@@ -16,8 +16,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import StreamedResponse
 
-from pegboard.frameworks.pydantic_ai.messages import arguments_in, named
-from pegboard.frameworks.runs import twin
+from pegboard.frameworks.pydantic_ai.messages import arguments_in, with_tool_names
+from pegboard.frameworks.runs import make_twin
 from pegboard.wire.passed_on import THROUGH
 
 
@@ -50,7 +50,7 @@ class _NamedStream:
                 if place in self.pegboard_sent or not self._pegboard_may_name_another(part)
             ]
             response = replace(response, parts=sent)
-        return named(response, self.pegboard_own)
+        return with_tool_names(response, self.pegboard_own)
 
     async def _pegboard_released(
         self, events: AsyncIterator[ModelResponseStreamEvent]
@@ -79,7 +79,7 @@ class _NamedStream:
         """Yield the beginning and the end of a call that was held back, which has all its arguments from the start."""
         start = self.pegboard_held.pop(end.index)
         self.pegboard_sent.add(end.index)
-        [part] = named(ModelResponse(parts=[end.part]), self.pegboard_own).parts
+        [part] = with_tool_names(ModelResponse(parts=[end.part]), self.pegboard_own).parts
         yield replace(start, part=part)
         yield replace(end, part=part)
 
@@ -93,7 +93,7 @@ def name_calls(stream: StreamedResponse, own: Collection[str]) -> StreamedRespon
     """
     if isinstance(stream, _NamedStream):
         return stream
-    made = twin(stream, _NamedStream)
+    made = make_twin(stream, _NamedStream)
     made.__dict__ = stream.__dict__
     made.pegboard_own, made.pegboard_events, made.pegboard_held, made.pegboard_sent = own, None, {}, set()
     return made

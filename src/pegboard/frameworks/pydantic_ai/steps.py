@@ -21,21 +21,21 @@ from pegboard.board.session import Session
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead, not_defined
+from pegboard.core.surface.definitions import all_defined_in, definitions_ahead, is_definition_of, not_defined
 from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
     ahead_before,
     arguments_in,
-    defining,
+    texts_with_definitions,
 )
 from pegboard.frameworks.runs import (
     fit_list,
     load_chosen,
-    loaded_beside,
-    misnamed,
+    loaded_outside_list,
     rejected_of,
     tool_to_choose,
+    why_misnamed_call,
 )
 from pegboard.wire.acceptable_schemas import SchemaProvider
 from pegboard.wire.passed_on import tool_called
@@ -55,7 +55,7 @@ class StepInputs:
     providers: tuple[SchemaProvider, ...]
     others: int
 
-    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
+    async def inputs_for_model(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
         """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
 
         Last stands what is loaded beside a list that stays as it is.
@@ -65,27 +65,27 @@ class StepInputs:
             await fit_list(session, self.providers, self.others)
         surface = await session.surface(message=self.message)
         if host.cache is None and not host.reveals:
-            beside = await loaded_beside(session) if host.list_is_fixed else ()
-            return surface, _taken(session, [entry.tool for entry in surface.tools]), False, beside
-        tools = _taken(session, await session.wire(revealed=self.revealed))
+            beside = await loaded_outside_list(session) if host.list_is_fixed else ()
+            return surface, _tools_for_provider(session, [entry.tool for entry in surface.tools]), False, beside
+        tools = _tools_for_provider(session, await session.wire(revealed=self.revealed))
         if surface.focus is not None:
             await session.surface(message=self.message)  # a wire list takes the focus away
         if not host.reveals or not self.defined:
             return surface, tools, host.reveals, ()
         leased = {one.tool.wire for one in surface.tools if one.because[0] in LEASED} - self.revealed
-        beside = [tool for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
+        beside = [tool for tool in tools if tool.wire in leased and is_definition_of(self.defined.get(tool.wire), tool)]
         names = {tool.wire for tool in beside}
         return surface, [tool for tool in tools if tool.wire not in names], True, beside
 
 
-def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
+def _tools_for_provider(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
     """Return the tools without those that the provider of the model did not take."""
     rejected = rejected_of(session, tools)
     return [tool for tool in tools if tool.wire not in rejected] if rejected else tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class StepAdditions:
     """What is loaded at a step, of which the history says what no list does.
 
     Attributes:
@@ -104,11 +104,11 @@ class Joining:
     def parts(self, ctx: AnyContext, messages: Sequence[ModelMessage]) -> list[ModelRequestPart]:
         """Return what a request adds to its history: what is defined nowhere in it, as after it was shortened."""
         if self.listed:
-            return self._revealed(ctx) if self.reveals else []
+            return self._parts_revealed(ctx) if self.reveals else []
         anticipated = self.surface.anticipated if self.surface.ahead else ()
         if not anticipated and not self.beside:
             return []
-        known = all_defined_in((*ahead_before(messages), *defining(messages)))
+        known = all_defined_in((*ahead_before(messages), *texts_with_definitions(messages)))
         calls = [call for one in messages if isinstance(one, ModelResponse) for call in one.tool_calls]
         called = {tool_called(call.tool_name, arguments_in(call)) for call in calls}
         new = {one.wire: one for one in not_defined(anticipated, known)}
@@ -116,7 +116,7 @@ class Joining:
         ahead = definitions_ahead(new.values())
         return [UserPromptPart(ahead)] if ahead else []
 
-    def _revealed(self, ctx: AnyContext) -> list[ModelRequestPart]:
+    def _parts_revealed(self, ctx: AnyContext) -> list[ModelRequestPart]:
         leased = {entry.tool.id for entry in self.surface.tools if entry.because[0] in LEASED}
         joined = (one.tool for one in self.surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
         new = [tool.wire for tool in joined if tool.wire in self.listed and tool.wire not in ctx.discovered_tool_names]
@@ -164,4 +164,4 @@ async def definitions(names: AbstractSet[str], toolset: str | None, session: Ses
 
 async def why_misnamed(name: str, arguments: dict[str, Any], session: Session) -> str:
     """Return why a call is not run that names its tool in another form, or nothing."""
-    return misnamed(name, arguments, session)
+    return why_misnamed_call(name, arguments, session)

@@ -45,19 +45,19 @@ from pegboard.errors import UsageError
 from pegboard.frameworks.pydantic_ai.approvals import call_approved, may_wait, take_decided, waited_for
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
-    defining,
+    call_for_session,
     is_written,
-    of_session,
     open_calls,
     result_of,
     text_of,
+    texts_with_definitions,
 )
 from pegboard.frameworks.pydantic_ai.models import (
     host_for_run,
     providers_of,
 )
 from pegboard.frameworks.pydantic_ai.steps import (
-    Joining,
+    StepAdditions,
     StepInputs,
     definition_of,
     definitions,
@@ -67,7 +67,7 @@ from pegboard.frameworks.pydantic_ai.steps import (
 )
 from pegboard.frameworks.runs import (
     AnySession,
-    Reported,
+    ReportedUsage,
     about_login,
     end_turns,
     own_arguments,
@@ -76,7 +76,7 @@ from pegboard.frameworks.runs import (
     waits_since_before,
 )
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
-from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken
+from pegboard.wire.acceptable_schemas import SchemaProvider, tool_for_provider
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class SessionToolset(AbstractToolset[Any]):
         awaiting: set[str],
         limit: int,
     ) -> None:
-        self.reported = Reported()
+        self.reported = ReportedUsage()
         self._run_name = uuid4().hex
         self._session = session
         self._plain = plain
@@ -119,7 +119,7 @@ class SessionToolset(AbstractToolset[Any]):
         """Why the model's newest answer is not whole, or nothing."""
         self._name = name
         self._surface: Surface | None = None
-        self._joining: Joining | None = None
+        self._joining: StepAdditions | None = None
         self._undecided = True
         self._going = Continuation(limit=limit)
         self._listed: dict[str, tuple[Tool, ToolsetTool[Any]]] = {}
@@ -138,16 +138,16 @@ class SessionToolset(AbstractToolset[Any]):
             use: what uses the session.
             ctx: the run's, at whose moment toolsets that are plugins decide what they have.
         """
-        return await self._used(use, None if ctx is None else FrameworkRun(context=ctx))
+        return await self._use_in_run(use, None if ctx is None else FrameworkRun(context=ctx))
 
-    async def _used(self, use: Callable[[Session], Awaitable[T]], run: FrameworkRun | None) -> T:
+    async def _use_in_run(self, use: Callable[[Session], Awaitable[T]], run: FrameworkRun | None) -> T:
         under_way = FRAMEWORK_RUN.set(run)
         try:
-            return await self._waited(use)
+            return await self._wait_for_use(use)
         finally:
             FRAMEWORK_RUN.reset(under_way)
 
-    async def _waited(self, use: Callable[[Session], Awaitable[T]]) -> T:
+    async def _wait_for_use(self, use: Callable[[Session], Awaitable[T]]) -> T:
         if isinstance(self._session, SyncSession):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
@@ -177,24 +177,26 @@ class SessionToolset(AbstractToolset[Any]):
             message=text_of(ctx.prompt) if first else None,
             host=host_for_run(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
-            defined=all_defined_in(defining(ctx.messages)),
+            defined=all_defined_in(texts_with_definitions(ctx.messages)),
             providers=self._providers if first else (),
             others=self.others,
         )
-        self._surface, tools, reveals, beside = await self.with_session(step.taken, ctx)
+        self._surface, tools, reveals, beside = await self.with_session(step.inputs_for_model, ctx)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple([tool.wire for tool in beside]))
         retries = ctx.max_retries
-        listed = {tool.wire: self._given(tool, retries) for tool in tools}
+        listed = {tool.wire: self._toolset_tool(tool, retries) for tool in tools}
         if self._adapted:
             await self.with_session(self._report_adapted, ctx)
-        self._joining = Joining(surface=self._surface, listed=listed if reveals else (), beside=beside, reveals=first)
+        self._joining = StepAdditions(
+            surface=self._surface, listed=listed if reveals else (), beside=beside, reveals=first
+        )
         waiting = open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
         hidden = await self.with_session(partial(waited_for, waiting, self._awaiting, self._name), ctx)
-        return listed | {one.name: self._made(one, retries) for one in hidden}
+        return listed | {one.name: self._make_toolset_tool(one, retries) for one in hidden}
 
-    async def rejects(self, error: Exception, sent: Sequence[str]) -> bool:
+    async def handle_rejection(self, error: Exception, sent: Sequence[str]) -> bool:
         """Return whether a provider's error is about tools of the session, which are not sent any more."""
         own = {name: tool for name, (tool, _) in self._listed.items()}
 
@@ -214,7 +216,7 @@ class SessionToolset(AbstractToolset[Any]):
         if not missing:
             return known
         tools = await self.with_session(partial(tools_to_choose, missing), ctx)
-        chosen = [definition_of(self._taken(tool), self._name) for tool in tools]
+        chosen = [definition_of(self._tool_for_models(tool), self._name) for tool in tools]
         return replace(known, function_tools=[*known.function_tools, *chosen])
 
     def join_history(self, ctx: AnyContext, sent: Sequence[ModelMessage]) -> None:
@@ -231,18 +233,21 @@ class SessionToolset(AbstractToolset[Any]):
             if new and isinstance(request, ModelRequest):
                 request.parts = [*request.parts, *new]
 
-    def _given(self, tool: Tool, retries: int) -> ToolsetTool[Any]:
+    def _toolset_tool(self, tool: Tool, retries: int) -> ToolsetTool[Any]:
         """Return a tool as the framework has it: the same object as long as its definition is the same."""
         known = self._listed.get(tool.wire)
         if known is None or known[0] is not tool or known[1].max_retries != retries:
-            known = self._listed[tool.wire] = (tool, self._made(definition_of(self._taken(tool), self._name), retries))
+            known = self._listed[tool.wire] = (
+                tool,
+                self._make_toolset_tool(definition_of(self._tool_for_models(tool), self._name), retries),
+            )
         return known[1]
 
-    def _taken(self, tool: Tool) -> Tool:
+    def _tool_for_models(self, tool: Tool) -> Tool:
         """Return a tool as every model of the run takes it; what is changed is to be reported."""
         taken, changes = tool, tuple[str, ...]()
         for provider in self._providers:
-            taken, more = as_taken(taken, provider)
+            taken, more = tool_for_provider(taken, provider)
             changes = (*changes, *more)
         if changes:
             self._adapted.append((tool, changes))
@@ -253,8 +258,8 @@ class SessionToolset(AbstractToolset[Any]):
         for tool, changes in adapted:
             session.report_adapted(tool, changes)
 
-    def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
-        return ToolOfSession(
+    def _make_toolset_tool(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
+        return SessionToolsetTool(
             toolset=self,
             tool_def=definition,
             max_retries=retries,
@@ -268,7 +273,7 @@ class SessionToolset(AbstractToolset[Any]):
         surface = self._surface or await self.with_session(lambda session: session.surface(), ctx)
         return [
             InstructionPart(prefix_of(surface), name="policy"),
-            InstructionPart(self._loaded(surface), name="loaded", on_change="append"),
+            InstructionPart(self._text_after_load(surface), name="loaded", on_change="append"),
         ]
 
     def focus(self) -> ModelSettings:
@@ -281,11 +286,11 @@ class SessionToolset(AbstractToolset[Any]):
         names = list(focus["allowed_tools"])
         return ModelSettings(tool_choice=names if focus["tool_choice"] == "required" else ToolOrOutput(names))
 
-    def _loaded(self, surface: Surface) -> str:
+    def _text_after_load(self, surface: Surface) -> str:
         note = self._going.note if self._going.over else ""
         return "\n\n".join(text for text in (surface.suffix, note) if text)
 
-    def settled(self, response: ModelResponse, request: ModelRequestContext) -> ModelResponse:
+    def settle_response(self, response: ModelResponse, request: ModelRequestContext) -> ModelResponse:
         """Return an answer of the model; one that has to be the last calls nothing but the agent's own output (X3)."""
         if not self._going.over:
             return response
@@ -312,17 +317,21 @@ class SessionToolset(AbstractToolset[Any]):
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         if self.cut and known is not None:  # then the agent's own tools do not run either
             called = {call.tool_name for call in response.tool_calls} & (self.own - self.outputs)
-            known.update({name: self._made(ToolDefinition(name=name), known[name].max_retries) for name in called})
+            known.update(
+                {name: self._make_toolset_tool(ToolDefinition(name=name), known[name].max_retries) for name in called}
+            )
         names = {call.tool_name for call in response.tool_calls} - (known or {}).keys()
         if ctx.tool_manager is None or known is None or ours is None or not names:
             return {}
         defined = await self.with_session(partial(definitions, names, self._name), ctx)
-        self.unlisted = {one.name: self._made(one, ours.max_retries) for one in defined}
+        self.unlisted = {one.name: self._make_toolset_tool(one, ours.max_retries) for one in defined}
         try:
             tools = await ctx.tool_manager.toolset.get_tools(ctx)
         finally:
             self.unlisted = None
-        bound = {name: tool for name, tool in tools.items() if isinstance(tool, ToolOfSession) and tool.name in names}
+        bound = {
+            name: tool for name, tool in tools.items() if isinstance(tool, SessionToolsetTool) and tool.name in names
+        }
         known.update(bound)
         return {tool.name: name for name, tool in bound.items() if tool.name != name}
 
@@ -339,7 +348,7 @@ class SessionToolset(AbstractToolset[Any]):
             raise ToolFailed(self.cut)
         calling, run = CALLING.set(ctx), FrameworkRun(context=ctx)
         try:
-            answer = await self._answered(name, tool_args, ctx, run)
+            answer = await self._answer_call(name, tool_args, ctx, run)
         finally:
             CALLING.reset(calling)
         beside = None if answer.tool is None else run.returned.get(answer.tool.id)
@@ -350,13 +359,15 @@ class SessionToolset(AbstractToolset[Any]):
             returned = ToolReturn(returned, content=own.content, metadata=own.metadata)
         return returned
 
-    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, run: FrameworkRun) -> CallAnswer:
-        called, given = of_session(ctx, name, tool_args)
+    async def _answer_call(
+        self, name: str, tool_args: dict[str, Any], ctx: AnyContext, run: FrameworkRun
+    ) -> CallAnswer:
+        called, given = call_for_session(ctx, name, tool_args)
         if why := await self.with_session(lambda session: why_misnamed(called, given, session), ctx):
             raise ToolFailed(why)
         since, answer = (
             time.time(),
-            await self._used(
+            await self._use_in_run(
                 lambda session: session.call(called, own_arguments(called, given, session), call_id=ctx.tool_call_id),
                 run,
             ),
@@ -377,7 +388,7 @@ class SessionToolset(AbstractToolset[Any]):
                 decided = (
                     cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
                 )
-                answer = await self._used(partial(call_approved, approval, decided), run)
+                answer = await self._use_in_run(partial(call_approved, approval, decided), run)
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         login = about_login(answer)
@@ -386,7 +397,7 @@ class SessionToolset(AbstractToolset[Any]):
             raise ApprovalRequired(metadata={"login": login, "reason": answer.message})
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
-            self._going = self._going.called(name, meta=meta)
+            self._going = self._going.after_call(name, meta=meta)
         return answer
 
     async def take_decisions(self, ctx: AnyContext) -> None:
@@ -402,7 +413,7 @@ class SessionToolset(AbstractToolset[Any]):
 
 
 @dataclass(kw_only=True)
-class ToolOfSession(ToolsetTool[Any]):
+class SessionToolsetTool(ToolsetTool[Any]):
     """A tool of a session, which is known as one and by its name there, whatever the agent wraps it in."""
 
     name: str

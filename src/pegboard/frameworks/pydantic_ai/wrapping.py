@@ -14,11 +14,11 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
 )
-from pegboard.frameworks.pydantic_ai.toolset import SessionToolset, ToolOfSession
+from pegboard.frameworks.pydantic_ai.toolset import SessionToolset, SessionToolsetTool
 
 
 @dataclass
-class _WithSession(WrapperToolset[Any]):
+class _ToolsetWithSession(WrapperToolset[Any]):
     """The tools of an agent with those of a session behind them; neither is copied."""
 
     session: SessionToolset
@@ -40,7 +40,7 @@ class _WithSession(WrapperToolset[Any]):
         return [*(own or ()), *await self.session.get_instructions(ctx)]
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, tool: ToolsetTool[Any]) -> Any:
-        ours = isinstance(tool, ToolOfSession) and tool.session is self.session
+        ours = isinstance(tool, SessionToolsetTool) and tool.session is self.session
         called = self.session if ours else self.wrapped
         return await called.call_tool(name, tool_args, ctx, tool)
 
@@ -53,4 +53,4 @@ def with_session_behind(toolset: AbstractToolset[Any], session: SessionToolset) 
     """Return what an agent's tools are wrapped in, around them and those of a session."""
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, wrapped=with_session_behind(toolset.wrapped, session))
-    return _WithSession(toolset, session)
+    return _ToolsetWithSession(toolset, session)

@@ -36,7 +36,7 @@ def about_login(answer: CallAnswer) -> JsonObject | None:
     return {"id": login.id, "server": login.plugin, "url": login.url, "expires_at": login.expires_at}
 
 
-async def allowed(
+async def answer_allowed_call(
     session: Session, approval: Approval, *, fields: JsonObject, by: str = "", call_id: str | None = None
 ) -> CallAnswer:
     """Return the answer of a call that the user of a framework has allowed (A3).

@@ -17,7 +17,7 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.frameworks.runs.warnings import warn_once
 from pegboard.support.encodable import encodable, encodable_text
-from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, has_renamed, original_arguments
+from pegboard.wire.acceptable_schemas import SchemaProvider, has_renamed, original_arguments, tool_for_provider
 from pegboard.wire.passed_on import THROUGH
 from pegboard.wire.rejections import rejection_of
 
@@ -31,7 +31,7 @@ def function_of(tool: Tool) -> dict[str, Any]:
 
 def tool_for(provider: SchemaProvider, tool: Tool, session: Session) -> Tool:
     """Return a tool as a provider takes it; what is changed is reported once for the session."""
-    taken, changes = as_taken(tool, provider)
+    taken, changes = tool_for_provider(tool, provider)
     session.report_adapted(tool, changes)
     return taken
 
@@ -101,7 +101,7 @@ def tool_to_choose(session: Session, own: Collection[str], name: str) -> Tool | 
     return tool
 
 
-def misnamed(name: str, arguments: JsonObject, session: Session) -> str:
+def why_misnamed_call(name: str, arguments: JsonObject, session: Session) -> str:
     """Return why a call is not run that names its tool in another form than its wire name, or nothing.
 
     A framework's controls by a tool's name know that one alone, and would not see this call.
@@ -169,7 +169,7 @@ def rejected_of(session: Session, tools: Iterable[Tool]) -> frozenset[str]:
     return frozenset(tool.wire for tool in tools if known.get(tool.wire) == tool) if known else frozenset()
 
 
-async def loaded_beside(session: Session) -> tuple[Tool, ...]:
+async def loaded_outside_list(session: Session) -> tuple[Tool, ...]:
     """Return what a session has loaded, that can run now, and its list does not have (D1, P6)."""
     snapshot = await session.snapshot()
     loaded = available(snapshot.permissions, active_tools(snapshot.permissions, snapshot.state).values())

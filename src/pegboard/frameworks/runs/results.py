@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pegboard.core.model.tools import CallResult
-from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
+from pegboard.wire.result_blocks import RESULT_LIMIT, cut_text, name_of_file
 
 FILE_LIMIT: Final = 20_000_000
 """How many characters a picture or file has in base64 that reaches the model."""
@@ -37,7 +37,7 @@ def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dic
             case {"resource": about} | about:
                 texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
     text = "\n".join(texts)
-    return text if len(text) <= RESULT_LIMIT else cut(text, RESULT_LIMIT), media
+    return text if len(text) <= RESULT_LIMIT else cut_text(text, RESULT_LIMIT), media
 
 
 def data_url(blob: Mapping[str, Any]) -> str:

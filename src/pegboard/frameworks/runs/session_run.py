@@ -17,18 +17,18 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs.decisions import allowed, waits_since_before
+from pegboard.frameworks.runs.decisions import answer_allowed_call, waits_since_before
 from pegboard.frameworks.runs.request_tools import (
     fit_list,
     function_of,
-    loaded_beside,
-    misnamed,
+    loaded_outside_list,
     own_arguments,
     prefix_of,
     reject_tools,
     rejected_of,
     tool_for,
     tool_to_choose,
+    why_misnamed_call,
 )
 from pegboard.frameworks.runs.sessions import AnySession, SessionFunction, T
 from pegboard.frameworks.runs.turns import end_turns
@@ -137,7 +137,7 @@ class SessionRun:
         raise UsageError("A run that blocks needs a session that does.", hint="Open it with Pegboard.open_sync.")
 
     @property
-    def begins(self) -> bool:
+    def is_before_first_step(self) -> bool:
         """Return whether there has been no step yet."""
         return self._going.tools is None
 
@@ -153,9 +153,9 @@ class SessionRun:
         await end_turns(
             session, session.info.conversation.runs.step(own, conversation=conversation, is_over=self._is_over)
         )
-        if self._host is not None and self.begins:
+        if self._host is not None and self.is_before_first_step:
             session.adopt_host(self._host)
-        if self.begins:
+        if self.is_before_first_step:
             await fit_list(session, (self._provider,), len(taken))
         surface = await session.surface(message=message)
         read = await self._read_of(surface, session)
@@ -189,7 +189,7 @@ class SessionRun:
             self._read = _SurfaceParts(
                 surface=surface,
                 tools=tuple([loaded.tool for loaded in surface.tools]),
-                beside=await loaded_beside(session) if session.host.list_is_fixed else (),
+                beside=await loaded_outside_list(session) if session.host.list_is_fixed else (),
                 prefix=prefix_of(surface),
             )
         return self._read
@@ -243,11 +243,11 @@ class SessionRun:
                 sent.insert(place + 1, make(role="user", content=text))
         if step.prefix:
             first = sent[0] if sent[0].role in ("system", "developer") else None
-            prefixed = self._prefixed_by(first, step.prefix, make)
+            prefixed = self._with_prefix(first, step.prefix, make)
             sent[: 0 if first is None else 1] = [prefixed]
         return sent
 
-    def _prefixed_by(self, first: Any, prefix: str, make: Callable[..., Any]) -> Any:
+    def _with_prefix(self, first: Any, prefix: str, make: Callable[..., Any]) -> Any:
         """Return the system's message with a prefix behind its text: the same one as long as both are."""
         text = prefix if first is None else f"{first.content}\n\n{prefix}"
         if self._prefixed is None or self._prefixed[0] is not first or self._prefixed[1].content != text:
@@ -255,7 +255,7 @@ class SessionRun:
             self._prefixed = first, made
         return self._prefixed[1]
 
-    async def rejects(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
+    async def rejected_tools(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
         """Return the session's tools of which a provider's error speaks: reported now, and with no request any more.
 
         Args:
@@ -265,7 +265,7 @@ class SessionRun:
         """
         return await reject_tools(error, sent, {tool.wire: tool for tool in self._tools}, session)
 
-    def answered(self, *, content: object, calls: object, cut: str = "") -> bool:
+    def take_answer(self, *, content: object, calls: object, cut: str = "") -> bool:
         """Note what an answer of the model has, or a part of one; return whether calls are let through.
 
         Args:
@@ -285,13 +285,13 @@ class SessionRun:
         return not self._calls
 
     @property
-    def arrived(self) -> float:
+    def calls_made_at(self) -> float:
         """Return when the model made the calls of its newest answer (D2): now, where that was in another process."""
         return time.monotonic() if self._answered is None else self._answered
 
-    def asks_again(self) -> bool:
+    def asks_model_again(self) -> bool:
         """Return whether the model is to be asked once more, since it answered nothing right after a change."""
-        again = None if self._content or self._calls else self._going.retried()
+        again = None if self._content or self._calls else self._going.after_retry()
         self._going = again or self._going
         return again is not None
 
@@ -333,15 +333,15 @@ class SessionRun:
         """
         if self.cut:
             return answer("invalid_arguments", self.cut)
-        if self._exact_names and (why := misnamed(name, arguments, session)):
+        if self._exact_names and (why := why_misnamed_call(name, arguments, session)):
             return answer("invalid_arguments", why)
         arguments = own_arguments(name, arguments, session)
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
         since, made = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
         if fields is not None and (approval := waits_since_before(made, since)) is not None:
-            made = await allowed(session, approval, fields=fields, call_id=call_id)
+            made = await answer_allowed_call(session, approval, fields=fields, call_id=call_id)
         meta = made.tool is not None and made.tool.plugin == META_PLUGIN
         if meta or made.status in ("ok", "error"):
             ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
-            self._going = self._going.called(name, meta=meta, ran=ran)
+            self._going = self._going.after_call(name, meta=meta, ran=ran)
         return made

@@ -12,7 +12,7 @@ _COSTS: Final = logging.getLogger("pegboard")
 
 
 @dataclass(slots=True)
-class Reported:
+class ReportedUsage:
     """What a provider has reported of a run: its answers, and their input tokens, all and those read from its cache."""
 
     answers: int = 0
@@ -24,7 +24,7 @@ class Reported:
         self.answers, self.of, self.read = self.answers + 1, self.of + of, self.read + read
 
 
-async def end_turns(session: Session, turns: int, reported: Reported | None = None) -> None:
+async def end_turns(session: Session, turns: int, reported: ReportedUsage | None = None) -> None:
     """End turns of a session with a run; where the log has lines of information, one says what its tools came to.
 
     Args:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 
-def twin(whole: object, mixin: type) -> Any:
+def make_twin(whole: object, mixin: type) -> Any:
     """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
     if isinstance(whole, mixin):
         return whole

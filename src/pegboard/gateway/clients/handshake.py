@@ -88,7 +88,7 @@ def askable(capabilities: object) -> bool:
     return any(declared.get(name) is not None for name in _CAPABILITY_OF.values())
 
 
-def lacking(capabilities: Mapping[str, Any], method: str, params: JsonObject) -> str | None:
+def missing_capability(capabilities: Mapping[str, Any], method: str, params: JsonObject) -> str | None:
     """Return the capability that a client lacks for this request, or None.
 
     >>> lacking({"elicitation": {}}, "elicitation/create", {"mode": "url"})
@@ -109,7 +109,7 @@ def lacking(capabilities: Mapping[str, Any], method: str, params: JsonObject) ->
 
 def demand(capabilities: Mapping[str, Any], method: str, params: JsonObject) -> None:
     """Raise ``AskRefusedError`` where a client does not support a request."""
-    missing = lacking(capabilities, method, params)
+    missing = missing_capability(capabilities, method, params)
     if missing is not None:
         raise AskRefusedError(f"The client of this call does not take {missing}.")
 
@@ -195,9 +195,9 @@ class LogForwarder:
         self._waiting += 1
         task = asyncio.ensure_future(self._send(method, params))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._finish_task)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._waiting -= 1
 

@@ -25,7 +25,7 @@ from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG
 from pegboard.support.tasks import call_later_detached
 
 if TYPE_CHECKING:
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
     from pegboard.gateway.replicas.request_state import RequestState, StateSeal
     from pegboard.ports import SessionKey
 
@@ -225,7 +225,7 @@ class PendingCalls:
     Those of a replica that has ended are gone on with here, where they hang on nothing that ended with it.
     """
 
-    def __init__(self, questions: OpenQuestions, seal: StateSeal, others: Peers | None = None) -> None:
+    def __init__(self, questions: OpenQuestions, seal: StateSeal, others: ReplicaPeers | None = None) -> None:
         self._questions = questions
         self._seal = seal
         self._others = others
@@ -233,9 +233,9 @@ class PendingCalls:
 
     async def begin(self, owner: CallOwner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
         """Make a call and return its result, or what its client is asked first."""
-        return await self._begin(owner, client, progress, work, {})
+        return await self._begin_call(owner, client, progress, work, {})
 
-    async def _begin(
+    async def _begin_call(
         self,
         owner: CallOwner,
         client: ModernClient,
@@ -245,9 +245,9 @@ class PendingCalls:
     ) -> Message:
         call = PendingCall(owner, self._questions, client, given)
         report = call.report if progress is not None else None
-        call.task = asyncio.get_running_loop().create_task(_made(work, call, report))
+        call.task = asyncio.get_running_loop().create_task(_run_work(work, call, report))
         call.task.add_done_callback(lambda _: call.wake())
-        return await self._wait(call, client, progress)
+        return await self._wait_for_call(call, client, progress)
 
     async def resume(
         self,
@@ -266,14 +266,14 @@ class PendingCalls:
             assert call.timer is not None
             call.timer.cancel()
             call.answer(answers)
-            return await self._wait(call, client, progress)
+            return await self._wait_for_call(call, client, progress)
         if state is None or state.owner == self._seal.own or state.whose != owner.digest or self._others is None:
             raise MCPError(INVALID_PARAMS, _UNKNOWN)
         await self._take_over(state, self._others)
         given = {about: answers[key] for key, about in state.asked.items() if isinstance(answers.get(key), Mapping)}
-        return await self._begin(owner, client, progress, work, given)
+        return await self._begin_call(owner, client, progress, work, given)
 
-    async def _take_over(self, state: RequestState, others: Peers) -> None:
+    async def _take_over(self, state: RequestState, others: ReplicaPeers) -> None:
         """Return once the call of another replica is to be made here, with the answers that its client gives.
 
         It has not run. Raises ``MCPError`` where it may have, or where its owner lives, or somebody took it over.
@@ -285,7 +285,7 @@ class PendingCalls:
         if not await others.claim(state.call, PATIENCE):
             raise MCPError(INVALID_PARAMS, _UNKNOWN)
 
-    async def _wait(self, call: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
+    async def _wait_for_call(self, call: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
         call.attach(client, progress)
         try:
             asked = await call.next()
@@ -299,19 +299,19 @@ class PendingCalls:
             return call.task.result()
         name, state = self._seal.seal(call.owner.digest, PATIENCE, call.open_about)
         self._waiting[name] = call
-        call.timer = call_later_detached(PATIENCE, self._expired, name)
+        call.timer = call_later_detached(PATIENCE, self._expire_call, name)
         return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
 
-    def _expired(self, name: str) -> None:
+    def _expire_call(self, name: str) -> None:
         call = self._waiting.pop(name)
         call.reject(f"The client of this call did not answer within {PATIENCE:g} s.")
         timer = asyncio.get_running_loop().call_later(GRACE, call.task.cancel)
 
-        def ended(task: asyncio.Task[Message]) -> None:
+        def finish_call(task: asyncio.Task[Message]) -> None:
             timer.cancel()
             _ = task.cancelled() or task.exception()  # nobody waits for it
 
-        call.task.add_done_callback(ended)
+        call.task.add_done_callback(finish_call)
 
     async def close(self) -> None:
         """End every call that waits for its client."""
@@ -329,5 +329,5 @@ class PendingCalls:
             _ = task.cancelled() or task.exception()  # nobody waits for it
 
 
-async def _made(work: Work, call: PendingCall, progress: Progress | None) -> Message:
+async def _run_work(work: Work, call: PendingCall, progress: Progress | None) -> Message:
     return await work(call, progress)

@@ -16,10 +16,10 @@ from pegboard.core.model.naming import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.handlers.session_pool import SessionPool
-from pegboard.gateway.handlers.turns import Turns
+from pegboard.gateway.handlers.turns import SessionTurns
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.early_answers import EarlyAnswers, EarlyList
-from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.jsonrpc import Message, dump_message, parse_message
 from pegboard.gateway.protocol.request_identity import TTL_MS, declares_ui, with_client
 from pegboard.ports import LOG_LEVELS
 from pegboard.support.mcp_constants import (
@@ -60,24 +60,24 @@ class FirstResponses:
     early: EarlyAnswers = field(default_factory=EarlyAnswers)
     answers: int = 0
     _sessions: SessionPool = field(init=False)
-    _turns: Turns = field(init=False)
+    _turns: SessionTurns = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without a session."""
         self._sessions = SessionPool(self.board)
-        self._turns = Turns(self.board.services.store)
+        self._turns = SessionTurns(self.board.services.store)
 
     def sdk_needed(self) -> bool:
         """Return whether the SDK has anything to answer among the rest."""
         return any(line is not None and self._is_unanswered(line) for line in self.early.rest)
 
     def _is_unanswered(self, line: bytes) -> bool:
-        message = parsed(line)
+        message = parse_message(line)
         return message is None or ("id" in message and message["id"] not in self.early.answered)
 
     async def answer(self, line: bytes) -> Message | None:
         """Return the answer to a line, or None where it is left to the SDK."""
-        message = parsed(line)
+        message = parse_message(line)
         if message is None or message.keys() - {"jsonrpc", "id", "method", "params"} or message.get("jsonrpc") != "2.0":
             return None
         number, params = message.get("id"), message.get("params", {})
@@ -117,12 +117,12 @@ class FirstResponses:
 
     async def _initialize(self, params: Message) -> Message | None:
         version, declared = params.get("protocolVersion"), params.get("capabilities")
-        if version not in HANDSHAKE_VERSIONS or not _objects(declared) or not _named(params.get("clientInfo")):
+        if version not in HANDSHAKE_VERSIONS or not _objects(declared) or not _names_client(params.get("clientInfo")):
             return None
         self.early.modern = False
         self.caller = with_client(replace(self.caller, draws_ui=declares_ui(declared)), params["clientInfo"])
         self._introduce(cast("Message", declared), modern=False)
-        described = await self._described(modern=False)
+        described = await self._describe_server(modern=False)
         return {  # in the SDK's order
             "capabilities": described["capabilities"],
             "protocolVersion": version,
@@ -132,7 +132,7 @@ class FirstResponses:
 
     async def _modern(self, method: str, params: Message, meta: Message) -> Message | None:
         plain = not params.keys() - {"_meta"} and not meta.keys() - _ENVELOPE and meta.get(VERSION_KEY) == MODERN
-        named = CLIENT_KEY not in meta or _named(meta[CLIENT_KEY])
+        named = CLIENT_KEY not in meta or _names_client(meta[CLIENT_KEY])
         if not plain or not named or not _objects(meta.get(CAPABILITIES_KEY)):
             return None
         self.caller = with_client(self.caller, meta.get(CLIENT_KEY))
@@ -143,7 +143,7 @@ class FirstResponses:
         self._introduce(cast("Message", meta[CAPABILITIES_KEY]), modern=True)
         instructions: Message = {}
         if method == "server/discover":
-            described = await self._described(modern=True)
+            described = await self._describe_server(modern=True)
             instructions["instructions"] = described["instructions"]
             found: Message | None = {"capabilities": described["capabilities"], "supportedVersions": [MODERN]}
         else:
@@ -167,7 +167,7 @@ class FirstResponses:
         if kind is None:
             items = convert.tools_of(await session.surface(loaded=not modern), modern=modern)
         else:
-            items = await self.board.resources.at_hand(session.info, kind)
+            items = await self.board.resources.list_if_at_hand(session.info, kind)
         if items is None:
             return None
         digest = convert.digest(items)
@@ -179,7 +179,7 @@ class FirstResponses:
         for source in asking_sources(self.board) if self.caller.client else ():
             source.introduce_client(self.caller.client, declared, modern=modern)
 
-    async def _described(self, *, modern: bool) -> Message:
+    async def _describe_server(self, *, modern: bool) -> Message:
         """Return what the gateway can do with the servers of this agent, and how they say that they are used."""
         session = await self._sessions.get(self.caller, self.caller.usual_session, modern=modern)
         more = await self.board.resources.capabilities(session.info, modern=modern)
@@ -196,7 +196,7 @@ def _chooses_level(params: Message) -> bool:
     return params.keys() == {"level"} and isinstance(level, str) and level in LOG_LEVELS
 
 
-def _named(value: object) -> bool:
+def _names_client(value: object) -> bool:
     """Return whether a value names a client and its version."""
     if not isinstance(value, dict):
         return False
@@ -235,7 +235,7 @@ async def serve_until_sdk(
             await asyncio.wait({line, stopped}, timeout=_QUIET, return_when=asyncio.FIRST_COMPLETED)
             quiet = not line.done()
             if not quiet:
-                await _answer(line.result(), start, write)
+                await _answer_line(line.result(), start, write)
                 line = asyncio.ensure_future(lines.get())
             ended = bool(start.early.rest) and start.early.rest[-1] is None
             if ended and not start.sdk_needed():
@@ -249,9 +249,9 @@ async def serve_until_sdk(
     return not stop.is_set()
 
 
-async def _answer(line: bytes | None, start: FirstResponses, write: Write) -> None:
+async def _answer_line(line: bytes | None, start: FirstResponses, write: Write) -> None:
     answer = await start.answer(line) if line is not None and line.strip() else None
     if answer is not None:
-        write(dumped(answer) + b"\n")
+        write(dump_message(answer) + b"\n")
     elif line is None or line.strip():
         start.early.rest.append(line)

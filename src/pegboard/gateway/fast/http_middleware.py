@@ -12,7 +12,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
-from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.jsonrpc import Message, dump_message, parse_message
 from pegboard.gateway.protocol.message_values import has_too_many_values
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class FastCallMiddleware:
         if has_too_many_values(body):
             await self._app(scope, replay_body(first, receive), send)
             return
-        message = parsed(body)
+        message = parse_message(body)
         if self._fast.questions.open and self._fast.questions.resolve(message, caller):
             await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
@@ -175,7 +175,7 @@ class _ResponseStream:
 
     async def _watch_client(self) -> None:
         """End the call of a client that goes away; keep the stream of one that waits alive."""
-        gone = asyncio.get_running_loop().create_task(self._disconnected())
+        gone = asyncio.get_running_loop().create_task(self._wait_for_disconnect())
         try:
             while not (await asyncio.wait({gone}, timeout=PING))[0]:
                 await self._event(b": ping\r\n\r\n")
@@ -187,7 +187,7 @@ class _ResponseStream:
         finally:
             gone.cancel()
 
-    async def _disconnected(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -200,7 +200,7 @@ class _ResponseStream:
 
     async def notify(self, message: Message) -> None:
         """Send a notification before the answer."""
-        await self._event(_frame(dumped(message)))
+        await self._event(_frame(dump_message(message)))
 
     async def _event(self, event: bytes) -> None:
         await self._begin_stream()
@@ -217,15 +217,15 @@ class _ResponseStream:
         """Send the answer; None ends a call that is not answered any more."""
         if self._gone:
             return
-        body = b"" if message is None else dumped(message)
+        body = b"" if message is None else dump_message(message)
         if message is not None and not self._streams and (self._modern or len(body) > MOST_EVENT_BYTES):
-            await self._whole(message, body)
+            await self._send_whole(message, body)
             return
         await self._begin_stream()
         event = body and _frame(body)
         await self._send({"type": "http.response.body", "body": event, "more_body": False})
 
-    async def _whole(self, message: Message, body: bytes) -> None:
+    async def _send_whole(self, message: Message, body: bytes) -> None:
         error = message.get("error") if self._modern else None
         status = 200 if error is None else ERROR_CODE_HTTP_STATUS.get(error["code"], 200)
         headers = [

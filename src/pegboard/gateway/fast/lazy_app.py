@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pegboard.core.access.listed_items import METHODS
 from pegboard.gateway.fast.first_responses import MOST_ANSWERS, FirstResponses
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
-from pegboard.gateway.protocol.jsonrpc import dumped, parsed
+from pegboard.gateway.protocol.jsonrpc import dump_message, parse_message
 from pegboard.support.mcp_constants import MODERN
 from pegboard.support.tasks import call_later_detached, start_detached
 
@@ -41,7 +41,7 @@ class WholeApp(Protocol):
         """Serve while the context lasts."""
         ...
 
-    def listed(self, early: EarlyList) -> None:
+    def take_early_list(self, early: EarlyList) -> None:
         """Take over what a client was listed before this app was there."""
         ...
 
@@ -83,7 +83,7 @@ class LazyApp:
             await self._live(receive, send)
             return
         if self._app is None:
-            rest = await self._answer(scope, receive, send)
+            rest = await self._answer_first_request(scope, receive, send)
             if rest is None:
                 self._answers += 1
                 self._load_after(QUIET if self._answers < MOST_ANSWERS else 0.0)
@@ -137,14 +137,14 @@ class LazyApp:
             self._failed.set()
             raise
         for early in self._listed:
-            app.listed(early)
+            app.take_early_list(early)
         self._app = app
         self._settled()
         return app
 
     # -- first lists -------------------------------------------------------------------------------
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:
+    async def _answer_first_request(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:
         """Answer a plain first request and return None, or return what receives it for the SDK."""
         headers = headers_of(scope) if scope["type"] == "http" and scope["method"] == "POST" else None
         if headers is None or not _is_first_list(headers):
@@ -153,7 +153,7 @@ class LazyApp:
         if caller is None:
             return receive
         first = await receive()
-        message = None if first.get("more_body") else parsed(first.get("body", b""))
+        message = None if first.get("more_body") else parse_message(first.get("body", b""))
         if message is None or message.get("method") != headers[b"mcp-method"].decode():
             return replay_body(first, receive)
         responses = FirstResponses(self._board, caller)
@@ -161,7 +161,7 @@ class LazyApp:
         if answer is None:
             return replay_body(first, receive)
         self._listed += responses.early.listed.values()
-        body = dumped(answer)
+        body = dump_message(answer)
         length, kind = (b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")
         await send({"type": "http.response.start", "status": 200, "headers": [length, kind]})
         await send({"type": "http.response.body", "body": body, "more_body": False})

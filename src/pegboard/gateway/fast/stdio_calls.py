@@ -11,7 +11,7 @@ from mcp_types import CONNECTION_CLOSED
 
 from pegboard.gateway.fast.questions import PREFIX
 from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
-from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.jsonrpc import Message, dump_message, parse_message
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -60,10 +60,10 @@ class FastStdioCalls:
         if b'"tools/call"' in line and self._start(line, modern=modern):
             return True
         questions = self._calls.questions
-        if questions.open and _PREFIX in line and questions.resolve(parsed(line), self._caller):
+        if questions.open and _PREFIX in line and questions.resolve(parse_message(line), self._caller):
             return True
         if self._tasks and b'"notifications/cancelled"' in line:
-            self._cancel(parsed(line))
+            self._cancel(parse_message(line))
         return False
 
     async def close(self, within: float) -> None:
@@ -78,18 +78,18 @@ class FastStdioCalls:
         connection = None if modern else self._gateway.connections.find(None, self._caller)
         if not modern and connection is None:
             return False
-        call = self._calls.parse(parsed(line), modern=modern)
+        call = self._calls.parse(parse_message(line), modern=modern)
         if call is None:
             return False
         given = call.number
         number = given if type(given) is int else coerce_request_id(given)
         if number in self._tasks:
             return False
-        self._tasks[number] = self._loop.create_task(self._answer(call, number, connection), name="call")
+        self._tasks[number] = self._loop.create_task(self._answer_call(call, number, connection), name="call")
         self._started(given)
         return True
 
-    async def _answer(self, call: FastCall, number: str | int, connection: Connection | None) -> None:
+    async def _answer_call(self, call: FastCall, number: str | int, connection: Connection | None) -> None:
         """Run a call and write its answer; one that the client cancelled must not be answered any more.
 
         ``number`` is its id as the SDK keeps it: a number that is written as a text is the number.
@@ -104,11 +104,11 @@ class FastStdioCalls:
                 message = {"jsonrpc": "2.0", "id": call.number, "error": error}
             self._cancelled.discard(task)
             if message is not None:
-                self._write(dumped(message) + b"\n", more=bool(self._tasks))
+                self._write(dump_message(message) + b"\n", more=bool(self._tasks))
             self._ended(call.number)
 
     async def _notify(self, message: dict[str, Any]) -> None:
-        self._write(dumped(message) + b"\n")
+        self._write(dump_message(message) + b"\n")
 
     def _cancel(self, message: Message | None) -> None:
         match message:

@@ -19,8 +19,8 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import Notify
 from pegboard.gateway.fast.questions import FastQuestions, OnGone
 from pegboard.gateway.handlers.answers import client_error
-from pegboard.gateway.handlers.tool_calls import IncomingCall, WaysBack
-from pegboard.gateway.protocol.jsonrpc import Message, dumped
+from pegboard.gateway.handlers.tool_calls import ClientChannels, IncomingCall
+from pegboard.gateway.protocol.jsonrpc import Message, dump_message
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
 from pegboard.support.tracing import tracing
@@ -55,7 +55,7 @@ class FastCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Newest:
+class _NewestCall:
     """What the newest call belongs to, and what that was decided by."""
 
     caller: Caller
@@ -72,10 +72,10 @@ class FastToolCalls:
         self.questions = FastQuestions()
         self._gateway = gateway
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
-        self._metas = _PlainMetas()
-        self._newest: _Newest | None = None
+        self._metas = _KnownPlainMetas()
+        self._newest: _NewestCall | None = None
 
-    def ways_back(self, caller: Caller, notify: Notify, on_gone: OnGone | None = None) -> WaysBack:
+    def ways_back(self, caller: Caller, notify: Notify, on_gone: OnGone | None = None) -> ClientChannels:
         """Return the ways back to whoever calls, on the stream that ``notify`` writes to."""
 
         async def ask(method: str, params: JsonObject) -> JsonObject:
@@ -84,7 +84,7 @@ class FastToolCalls:
         async def notify_list_changed() -> None:
             await notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
-        return WaysBack(notify=notify, ask=ask, notify_list_changed=notify_list_changed)
+        return ClientChannels(notify=notify, ask=ask, notify_list_changed=notify_list_changed)
 
     def parse(self, message: Message | None, *, modern: bool) -> FastCall | None:
         """Return the call in a message, or None where the SDK is to judge it."""
@@ -100,13 +100,15 @@ class FastToolCalls:
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or not params.keys() <= _PARAMS:
             return None
         arrived = monotonic()
-        if not self._metas.has(meta, modern=modern):
+        if not self._metas.is_plain_meta(meta, modern=modern):
             return None
         if tracing.tracer(arrived - _TRACING_INTERVAL) is not None:  # the SDK makes the spans
             return None
         return FastCall(number, name, arguments, params, meta.get("progressToken"), arrived)
 
-    async def answer(self, caller: Caller, call: FastCall, connection: Connection | None, back: WaysBack) -> Message:
+    async def answer(
+        self, caller: Caller, call: FastCall, connection: Connection | None, back: ClientChannels
+    ) -> Message:
         """Return the whole answer to a call; ``connection`` is that of the handshake era.
 
         The result is decided where the SDK's handler decides it: in ``ToolCalls``.
@@ -143,11 +145,11 @@ class FastToolCalls:
                 return newest.request
         request = request_of(on_connection(caller, connection), version, params)
         if not request.meta:
-            self._newest = _Newest(caller=caller, declared=declared, version=version, meta=meta, request=request)
+            self._newest = _NewestCall(caller=caller, declared=declared, version=version, meta=meta, request=request)
         return request
 
 
-class _PlainMetas:
+class _KnownPlainMetas:
     """The ``_meta`` of calls that hold nothing that only the SDK understands, and a right envelope where one belongs.
 
     Each envelope of the 2026 era is judged by the SDK's own models, once.
@@ -157,7 +159,7 @@ class _PlainMetas:
         self._envelopes: set[bytes] = set()
         self._newest: dict[bool, Message] = {}
 
-    def has(self, meta: Message, *, modern: bool) -> bool:
+    def is_plain_meta(self, meta: Message, *, modern: bool) -> bool:
         """Return whether a ``_meta`` is one of them; clients send the same with every call."""
         if self._newest.get(modern) == meta:
             return True
@@ -179,7 +181,7 @@ class _PlainMetas:
         if meta.get(VERSION_KEY) != LATEST_MODERN_VERSION or CAPABILITIES_KEY not in meta:
             return False
         envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
-        text = dumped(envelope)
+        text = dump_message(envelope)
         if text in self._envelopes:
             return True
         try:

@@ -68,7 +68,7 @@ _RESULT: ContextVar[dict[str, Any]] = ContextVar("pegboard_raw_result")
 
 
 @contextmanager
-def collected() -> Generator[dict[str, Any]]:
+def collect_raw_results() -> Generator[dict[str, Any]]:
     """Yield the mapping that is filled by :func:`pass_on` while the context lasts."""
     raw: dict[str, Any] = {}
     token = _RESULT.set(raw)
@@ -83,7 +83,7 @@ def pass_on(result: Mapping[str, Any]) -> None:
     _RESULT.get().update(result)
 
 
-def merged(result: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+def merge_results(result: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the SDK's result with what was handed over laid over it; ``_meta`` has the keys of both.
 
     >>> merged({"content": [], "_meta": {"a": 1}}, {"content": ["x"], "new": 2, "_meta": {"b": 3}})

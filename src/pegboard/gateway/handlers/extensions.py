@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import JsonObject
     from pegboard.gateway.handlers.session_pool import SessionPool
     from pegboard.gateway.handlers.task_names import TaskNames
-    from pegboard.gateway.handlers.turns import Turns
+    from pegboard.gateway.handlers.turns import SessionTurns
     from pegboard.gateway.protocol.board_port import BoardPort
     from pegboard.gateway.protocol.request_identity import RequestIdentity
     from pegboard.ports import Client
@@ -36,7 +36,7 @@ class ExtensionHandlers:
     """The handler of every request that may be one of an extension."""
 
     def __init__(
-        self, board: BoardPort, sessions: SessionPool, turns: Turns, questions: OpenQuestions, tasks: TaskNames
+        self, board: BoardPort, sessions: SessionPool, turns: SessionTurns, questions: OpenQuestions, tasks: TaskNames
     ) -> None:
         self._board = board
         self._sessions = sessions

@@ -35,9 +35,9 @@ class PrometheusMetrics:
 
     def start(self) -> list[Callable[[], None]]:
         """Begin to count changes of the catalog: the first lists are none. Returns what ends it."""
-        return [self._board.on("catalog_changed", self._changed)]
+        return [self._board.on("catalog_changed", self._count_change)]
 
-    def _changed(self, _: Mapping[str, Any]) -> None:
+    def _count_change(self, _: Mapping[str, Any]) -> None:
         self._changes += 1
 
     def text(self) -> str:
@@ -45,7 +45,7 @@ class PrometheusMetrics:
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
             samples = {key[1:]: count for key, count in self._board.services.metrics.totals.items() if key[0] == event}
-            lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
+            lines += _family(name, "counter", about, (_labels_of(event, key, n) for key, n in sorted(samples.items())))
         changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
         lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)
         routes = (({"route": route}, count) for route, count in self.routes.items())
@@ -62,7 +62,7 @@ class PrometheusMetrics:
                 yield {"server": name, "state": state}, states[name, state]
 
 
-def _labelled(event: str, key: tuple[str, str], count: int) -> tuple[dict[str, str], int]:
+def _labels_of(event: str, key: tuple[str, str], count: int) -> tuple[dict[str, str], int]:
     agent, outcome = key
     labels = {"agent": agent} if agent else {}
     return ({**labels, "outcome": outcome} if event in _BY_OUTCOME else labels), count
@@ -71,10 +71,10 @@ def _labelled(event: str, key: tuple[str, str], count: int) -> tuple[dict[str, s
 def _family(name: str, kind: str, about: str, samples: Iterable[tuple[dict[str, str], int]]) -> list[str]:
     lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
-        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        inside = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
         lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
     return lines
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return one_line(text, limit=200).replace("\\", "\\\\").replace('"', '\\"')

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.listed_items import ListKind
     from pegboard.gateway.handlers.prometheus import PrometheusMetrics
     from pegboard.gateway.handlers.session_pool import SessionPool
-    from pegboard.gateway.handlers.turns import Turns
+    from pegboard.gateway.handlers.turns import SessionTurns
     from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
     from pegboard.gateway.protocol.board_port import BoardPort
 
@@ -39,7 +39,7 @@ class ResourceHandlers:
         self,
         board: BoardPort,
         sessions: SessionPool,
-        turns: Turns,
+        turns: SessionTurns,
         metrics: PrometheusMetrics,
         notifier: ResourceListNotifier,
     ) -> None:
@@ -80,7 +80,7 @@ class ResourceHandlers:
         request, session = await begin_request(ctx, self._sessions, self._turns)
         items = await self._board.resources.listed(session.info, kind)
         connection = None if request.modern else connection_of(ctx.session)
-        self._notifier.listed(request.caller, request.session, connection, kind, convert.digest(items))
+        self._notifier.note_list(request.caller, request.session, connection, kind, convert.digest(items))
         pass_on({PAGE_KEYS[kind]: items})
 
     # -- reads -------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from pegboard.gateway.clients.handshake import (
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier, outside_calls
-from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
+from pegboard.gateway.handlers.answers import client_error, collect_raw_results, merge_results, pass_on
 from pegboard.gateway.handlers.arrivals import arrival_of
 from pegboard.gateway.handlers.extensions import ExtensionHandlers
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
@@ -45,8 +45,8 @@ from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.subscriptions import SubscriptionHandlers
 from pegboard.gateway.handlers.task_names import TaskNames
-from pegboard.gateway.handlers.tool_calls import IncomingCall, ToolCalls, WaysBack
-from pegboard.gateway.handlers.turns import Turns, begin_request
+from pegboard.gateway.handlers.tool_calls import ClientChannels, IncomingCall, ToolCalls
+from pegboard.gateway.handlers.turns import SessionTurns, begin_request
 from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
 from pegboard.gateway.notifications.tool_list import ToolListNotifier
 from pegboard.gateway.protocol import convert
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from pegboard.gateway.protocol.early_answers import EarlyList
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
 
 LISTS: Final[tuple[CacheableMethod, ...]] = (
     "tools/list",
@@ -104,7 +104,9 @@ class Gateway:
     ``early_lists`` is what was listed on stdio to the client whose handshake is still to come.
     """
 
-    def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
+    def __init__(
+        self, board: BoardPort, clock: Callable[[], float] = monotonic, peers: ReplicaPeers | None = None
+    ) -> None:
         self.board = board
         self.early_lists: list[EarlyList] = []
         self.closing = asyncio.Event()
@@ -112,7 +114,7 @@ class Gateway:
         self.questions = OpenQuestions()
         self.sessions = SessionPool(board)
         self.schemas = HeaderSchemas(self.sessions)
-        self.turns = Turns(board.services.store, clock)
+        self.turns = SessionTurns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
         self.tool_list = ToolListNotifier(board, self.sessions.get)
         seal = StateSeal() if peers is None else peers.seal
@@ -149,7 +151,7 @@ class Gateway:
         )
         server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
         server.extension = HandlerEntry(RequestParams, self._extensions.answer)
-        server.middleware.append(self._around)
+        server.middleware.append(self._handle_request)
         return server
 
     def start(self) -> None:
@@ -177,10 +179,10 @@ class Gateway:
 
     # -- around every request ----------------------------------------------------------------------
 
-    async def _around(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _handle_request(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Add instructions and raw results, and let no error out but one for the client."""
         try:
-            with collected() as raw:
+            with collect_raw_results() as raw:
                 result = await call_next(ctx)
             if ctx.method == "initialize":
                 self.connections.add(connection_of(ctx.session), CALLER.get())
@@ -189,10 +191,10 @@ class Gateway:
             if ctx.method.startswith("notifications/"):
                 self._take_notification(ctx)
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-                return await self._described(ctx, result)
+                return await self._describe_server(ctx, result)
             if not raw or not isinstance(result, dict):
                 return result
-            return merged(result, raw)
+            return merge_results(result, raw)
         except ValidationError:
             raise
         except Exception as error:
@@ -220,7 +222,7 @@ class Gateway:
         notifier = self.tool_list if early.kind is None else self._lists
         notifier.take_over(early, connection)
 
-    async def _described(self, ctx: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
+    async def _describe_server(self, ctx: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a client's first request with what its agent's servers say and can do."""
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
         modern, params = ctx.method != "initialize", ctx.params or {}
@@ -242,9 +244,9 @@ class Gateway:
             raise MCPError(INVALID_PARAMS, "There is no such cursor: the list has one page.")
         request, session = await begin_request(ctx, self.sessions, self.turns)
         surface = await session.surface(loaded=not request.modern)  # what is fixed (G4), or also what is loaded (G5)
-        digest = self.tool_list.digests.of(surface, modern=request.modern)
+        digest = self.tool_list.digests.digest_of(surface, modern=request.modern)
         if request.modern:
-            self.tool_list.listed(request.caller, digest)
+            self.tool_list.note_list(request.caller, digest)
         else:
             self.tool_list.join(connection_of(ctx.session), request.caller, session.key).digest = digest
         pass_on({"tools": convert.tools_of(surface, modern=request.modern)})
@@ -254,13 +256,13 @@ class Gateway:
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         self.metrics.routes["sdk"] += 1
-        result = await self.calls.run(self._incoming(ctx, params))
+        result = await self.calls.run(self._incoming_call(ctx, params))
         pass_on(result)
         if result.get("resultType") == "input_required":
             return InputRequiredResult(request_state=result["requestState"])
         return CallToolResult(content=[])
 
-    def _incoming(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> IncomingCall:
+    def _incoming_call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> IncomingCall:
         connection = connection_of(ctx.session)
         request = request_of(on_connection(CALLER.get(), connection), ctx.protocol_version, ctx.params)
 
@@ -274,7 +276,7 @@ class Gateway:
             params=ctx.params or {},
             connection=None if request.modern else connection,
             progress=ctx.session.report_progress if "progress_token" in (ctx.meta or {}) else None,
-            back=WaysBack(notify=notifier(ctx), ask=asker(ctx), notify_list_changed=notify_list_changed),
+            back=ClientChannels(notify=notifier(ctx), ask=asker(ctx), notify_list_changed=notify_list_changed),
             arrived=arrival_of(ctx.request),
         )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.board.resources.reads import Subscription
     from pegboard.gateway.handlers.session_pool import SessionPool
-    from pegboard.gateway.handlers.turns import Turns
+    from pegboard.gateway.handlers.turns import SessionTurns
     from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
     from pegboard.gateway.notifications.tool_list import ToolListNotifier
     from pegboard.gateway.protocol.board_port import BoardPort
@@ -49,15 +49,15 @@ class _ClientSubscription:
     def release(self) -> None:
         """End it."""
         self.over = True
-        _end(self.subscription)
+        _end_subscription(self.subscription)
 
     def replace(self, found: Subscription) -> None:
         """Go on with another subscription, unless it was ended meanwhile."""
         before, self.subscription = self.subscription, found
-        _end(found if self.over else before)
+        _end_subscription(found if self.over else before)
 
 
-def _end(subscription: Subscription) -> None:
+def _end_subscription(subscription: Subscription) -> None:
     if subscription.release is not None:
         subscription.release()
 
@@ -69,7 +69,7 @@ class SubscriptionHandlers:
         self,
         board: BoardPort,
         sessions: SessionPool,
-        turns: Turns,
+        turns: SessionTurns,
         tool_list: ToolListNotifier,
         notifier: ResourceListNotifier,
     ) -> None:
@@ -98,18 +98,18 @@ class SubscriptionHandlers:
         if params.uri in subscriptions:
             return types.EmptyResult()
 
-        def updated(uri: str) -> None:
+        def notify_update(uri: str) -> None:
             self._notifier.spawn(self._notify(connection, params.uri, uri))
 
         try:
-            found = await self._board.resources.subscribe(session.info, params.uri, updated)
+            found = await self._board.resources.subscribe(session.info, params.uri, notify_update)
         except UpstreamError as error:
             raise failed_upstream(error) from None
         if found is None:
             raise unknown_resource(params.uri, self._board.services.masker, modern=False)
         if found.release is None:
             raise MCPError(types.METHOD_NOT_FOUND, "The server of this resource takes no subscriptions.")
-        started = _ClientSubscription(session=session, uri=params.uri, updated=updated, subscription=found)
+        started = _ClientSubscription(session=session, uri=params.uri, updated=notify_update, subscription=found)
         if self._subscribed.get(id(connection)) is not subscriptions or params.uri in subscriptions:
             started.release()  # it closed meanwhile, or asked twice
         else:
@@ -146,7 +146,7 @@ class SubscriptionHandlers:
 
     async def _notify(self, connection: Connection, subscribed: str, uri: str) -> None:
         found = self._subscribed.get(id(connection), {}).get(subscribed)
-        if found is None or not await self._sees(found):
+        if found is None or not await self._sees_server(found):
             return
         try:
             async with asyncio.timeout(PATIENCE):
@@ -154,7 +154,7 @@ class SubscriptionHandlers:
         except TimeoutError:
             log.debug("a client does not read what it is notified of")
 
-    async def _sees(self, subscription: _ClientSubscription) -> bool:
+    async def _sees_server(self, subscription: _ClientSubscription) -> bool:
         try:
             return await self._board.resources.sees(subscription.session.info, subscription.subscription.plugin)
         except PegboardError:
@@ -183,12 +183,12 @@ class SubscriptionHandlers:
             return True
         session = await self._sessions.get(viewer, viewer.usual_session, modern=True)
 
-        def updated(_: str) -> None:
+        def publish_update(_: str) -> None:
             self._notifier.spawn(self._publish(viewer, uri))
 
         try:
             async with asyncio.timeout(SERVER_WAIT):
-                found = await self._board.resources.subscribe(session.info, uri, updated)
+                found = await self._board.resources.subscribe(session.info, uri, publish_update)
         except NeedsLoginError as error:  # its address is for the user, and stands in no log
             log.warning("updates of a resource cannot be passed on: server %r wants a login", error.plugin)
             return False
@@ -197,7 +197,7 @@ class SubscriptionHandlers:
             return False
         if found is None or found.release is None:
             return False
-        own = _ClientSubscription(session=session, uri=uri, updated=updated, subscription=found)
+        own = _ClientSubscription(session=session, uri=uri, updated=publish_update, subscription=found)
         known = self._listened.setdefault((viewer, uri), own)
         if known is not own:  # another stream was faster
             own.release()
@@ -213,5 +213,5 @@ class SubscriptionHandlers:
 
     async def _publish(self, viewer: Caller, uri: str) -> None:
         known = self._listened.get((viewer, uri))
-        if known is not None and await self._sees(known):
+        if known is not None and await self._sees_server(known):
             await self._tool_list.publish(viewer, ResourceUpdated(uri=uri))

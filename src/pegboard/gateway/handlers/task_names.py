@@ -44,13 +44,13 @@ class TaskNames:
         is_theirs = self._begun.get(number, principal) == principal and self.shown(number, principal) == shown
         return number if number and is_theirs else None
 
-    def begun(self, result: Mapping[str, Any], principal: str, connection: Connection | None) -> dict[str, Any]:
+    def begin_task(self, result: Mapping[str, Any], principal: str, connection: Connection | None) -> dict[str, Any]:
         """Return the result of a call that is a task, with the id for its client, which is notified of it from now on.
 
         ``connection`` is that of the handshake era.
         """
 
-        def shown(number: str) -> str:
+        def task_name_for(number: str) -> str:
             self._begun[number] = principal
             self._begun.move_to_end(number)
             while len(self._begun) > _MOST:
@@ -60,7 +60,7 @@ class TaskNames:
                 tasks_of(connection)[number] = known
             return known
 
-        return with_task_ids(result, shown)
+        return with_task_ids(result, task_name_for)
 
     def in_answer(self, result: Mapping[str, Any], principal: str) -> dict[str, Any]:
         """Return another result about tasks with the ids for a principal; a list has those that they have begun."""

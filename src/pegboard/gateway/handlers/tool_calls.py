@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pegboard.core.state.call_plans import CallAnswer
     from pegboard.gateway.handlers.session_pool import SessionPool
     from pegboard.gateway.handlers.task_names import TaskNames
-    from pegboard.gateway.handlers.turns import SessionActivity, Turns
+    from pegboard.gateway.handlers.turns import SessionActivity, SessionTurns
     from pegboard.gateway.protocol.board_port import BoardPort
     from pegboard.gateway.protocol.request_identity import RequestIdentity
     from pegboard.ports import Client, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaysBack:
+class ClientChannels:
     """The ways back to the client of a call, on its stream.
 
     ``notify`` sends a notification, and in the handshake era ``ask`` a request; ``notify_list_changed`` notifies it
@@ -55,7 +55,7 @@ class IncomingCall(NamedTuple):
     params: Mapping[str, Any]
     connection: Connection | None
     progress: Progress | None
-    back: WaysBack
+    back: ClientChannels
     arrived: float | None = None
 
 
@@ -66,7 +66,7 @@ class ToolCalls:
         self,
         board: BoardPort,
         sessions: SessionPool,
-        turns: Turns,
+        turns: SessionTurns,
         tool_list: ToolListNotifier,
         pending: PendingCalls,
         questions: OpenQuestions,
@@ -113,7 +113,7 @@ class ToolCalls:
             listener.calls += 1
             token = CALLING.set(listener)
             try:
-                return self._result(session, call, await _answered(session, activity, call, call.progress, client))
+                return self._result(session, call, await _call_session(session, activity, call, call.progress, client))
             finally:
                 CALLING.reset(token)
                 try:
@@ -127,7 +127,7 @@ class ToolCalls:
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
         with activity:
-            return self._result(session, call, await _answered(session, activity, call, call.progress, client))
+            return self._result(session, call, await _call_session(session, activity, call, call.progress, client))
 
     async def _run_pending(
         self, session: Session, activity: SessionActivity, call: IncomingCall, client: ModernClient
@@ -138,7 +138,7 @@ class ToolCalls:
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
             with activity:
-                return self._result(session, call, await _answered(session, activity, call, progress, client))
+                return self._result(session, call, await _call_session(session, activity, call, progress, client))
 
         if state is None:
             return await self._pending.begin(owner, client, call.progress, work)
@@ -155,10 +155,10 @@ class ToolCalls:
         result = convert.result_of(answer.result, modern=call.request.modern)
         if not answer.result.more or not is_task(result):
             return result
-        return self._tasks.begun(result, call.request.caller.principal, call.connection)
+        return self._tasks.begin_task(result, call.request.caller.principal, call.connection)
 
 
-def _answered(
+def _call_session(
     session: Session, activity: SessionActivity, call: IncomingCall, progress: Progress | None, client: Client
 ) -> Coroutine[Any, Any, CallAnswer]:
     return session.call(

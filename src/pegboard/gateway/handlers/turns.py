@@ -39,7 +39,7 @@ class SessionActivity:
 
     __slots__ = ("_turns", "ended_at", "in_flight", "known", "label", "last", "lock", "over")
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: SessionTurns) -> None:
         self._turns = turns
         self.in_flight = 0
         self.known = self.over = False
@@ -77,7 +77,7 @@ class SessionActivity:
             self.__enter__()
 
 
-class Turns:
+class SessionTurns:
     """The turns of all sessions: ended by a new label, on request, or after a pause without a call in flight.
 
     The pause counts only for clients that give no labels, and is noticed at their next request; one that began before
@@ -112,7 +112,7 @@ class Turns:
                     if self._has_paused(session, activity) and not await self._is_busy_elsewhere(session, activity):
                         activity.over = True
             if activity.over and not activity.in_flight:
-                await self._end(session, activity)
+                await self._end_turn(session, activity)
         elif label != activity.label:
             async with activity.lock:
                 if label != activity.label:
@@ -122,7 +122,7 @@ class Turns:
         return activity
 
     @staticmethod
-    async def _end(session: Session, activity: SessionActivity) -> None:
+    async def _end_turn(session: Session, activity: SessionActivity) -> None:
         """End the turn; where the store is lost that waits for it, and the request does not."""
         activity.over, activity.last = False, None
         try:
@@ -174,7 +174,7 @@ class Turns:
             return False
         return self.clock() - activity.last > session.agent.turn_gap
 
-    def ended(self, key: SessionKey) -> None:
+    def note_ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
         activity = self._activity(key)
         activity.last, activity.known, activity.over = None, True, False
@@ -201,7 +201,7 @@ class Turns:
 
 
 async def begin_request(
-    ctx: ServerRequestContext[Any, Any], sessions: SessionPool, turns: Turns
+    ctx: ServerRequestContext[Any, Any], sessions: SessionPool, turns: SessionTurns
 ) -> tuple[RequestIdentity, Session]:
     """Return what a request belongs to and its session, with the turn before it ended where it is over."""
     caller = on_connection(CALLER.get(), connection_of(ctx.session))

@@ -29,7 +29,7 @@ async def accept_connections(
             await asyncio.sleep(PAUSE)
             continue
         try:
-            served = await connections.room()
+            served = await connections.wait_for_room()
             await loop.connect_accepted_socket(lambda served=served: make(served), taken)
         except asyncio.CancelledError:
             taken.close()

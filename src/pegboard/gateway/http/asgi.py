@@ -22,15 +22,15 @@ from starlette.routing import Route
 
 from pegboard.core.access.instances import may_see
 from pegboard.core.model.naming import label_problem
-from pegboard.core.principals.bearer_tokens import Token, opens
+from pegboard.core.principals.bearer_tokens import Token, may_use_agent
 from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.arrivals import note_arrival
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
-from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
+from pegboard.gateway.http.auth import Authenticator, HttpRefusal, OriginCheck, identify
 from pegboard.gateway.http.connections import ConnectionLimits
-from pegboard.gateway.http.draining import Drain, Ready
-from pegboard.gateway.http.open_requests import replayed, too_late, whole_body
+from pegboard.gateway.http.draining import Drain, ReadinessEndpoint
+from pegboard.gateway.http.open_requests import replay_body, too_late, whole_body
 from pegboard.gateway.http.replica_routing import BODY_LIMIT, StateRouting
 from pegboard.gateway.http.streams import OpenStreams
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from pegboard.gateway.protocol.early_answers import EarlyList
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
 
 _LISTEN: Final = "subscriptions/listen"
 
@@ -57,21 +57,21 @@ class App:
         self,
         authenticator: Authenticator,
         clock: Callable[[], float] = monotonic,
-        peers: Peers | None = None,
+        peers: ReplicaPeers | None = None,
         drain: Drain | None = None,
         streams: OpenStreams | None = None,
     ) -> None:
         drain = drain or Drain()
-        streams = streams or OpenStreams(ConnectionLimits().most)
+        streams = streams or OpenStreams(ConnectionLimits().most_connections)
         gateway = self._gateway = Gateway(authenticator.board, clock, peers)
         self._manager = _sessions(gateway, peers)
-        mcp = _Mcp(gateway, authenticator, self._manager, drain, streams)
+        mcp = _McpEndpoint(gateway, authenticator, self._manager, drain, streams)
         routed = Starlette(
             routes=[
                 Route("/mcp", mcp),
                 Route("/mcp/{agent:path}", mcp),
                 Route("/healthz", _Health(authenticator)),
-                Route("/readyz", Ready(authenticator, drain)),
+                Route("/readyz", ReadinessEndpoint(authenticator, drain)),
                 Route("/metrics", _Metrics(gateway, authenticator)),
                 Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, authenticator), methods=["POST"]),
             ],
@@ -106,7 +106,7 @@ class App:
     async def running(self) -> AsyncGenerator[None]:
         """Serve transport sessions and subscriptions while the context lasts."""
         started = asyncio.Event()
-        task = asyncio.create_task(_run(self._manager, started, self._gateway.closing))
+        task = asyncio.create_task(_run_manager(self._manager, started, self._gateway.closing))
         await started.wait()
         self._gateway.start()
         try:
@@ -115,7 +115,7 @@ class App:
             await self._gateway.close()
             await task
 
-    def listed(self, early: EarlyList) -> None:
+    def take_early_list(self, early: EarlyList) -> None:
         """Take over what a client was listed before this app was there."""
         self._gateway.take_over(early, None)
 
@@ -126,21 +126,21 @@ class App:
         )
 
 
-def _sessions(gateway: Gateway, peers: Peers | None) -> StreamableHTTPSessionManager:
+def _sessions(gateway: Gateway, peers: ReplicaPeers | None) -> StreamableHTTPSessionManager:
     """Return the transport sessions of the handshake era; each names its replica, where there may be others."""
     if peers is None:
         return StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
     return NamedSessions(gateway.server, peers.own, max_request_body_size=BODY_LIMIT)
 
 
-async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:
+async def _run_manager(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:
     """Run the transport sessions of the handshake era; their streams end with this."""
     async with manager.run():
         started.set()
         await closing.wait()
 
 
-class _Mcp:
+class _McpEndpoint:
     """The endpoint of the protocol: the caller is identified, then the SDK serves the request."""
 
     def __init__(
@@ -171,15 +171,15 @@ class _Mcp:
             if self._gateway.closing.is_set() or (self._drain.begun and _begins_something(request)):
                 raise too_late()
             caller = ask()
-            self._authenticator.reached(caller, scope, request.headers["host"])
+            self._authenticator.note_request(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
-            receive = await _counted(scope, receive)
-        except Refusal as refusal:
+            receive = await _receive_counting(scope, receive)
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
             return
         except PegboardError as error:
             message = self._gateway.board.services.masker.text(str(error))
-            await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
+            await HttpRefusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
             return
         scope["user"] = _user(caller)
         if request.method != "GET" and request.headers.get("mcp-method") != _LISTEN:
@@ -187,24 +187,24 @@ class _Mcp:
             return
         stream = _NotificationStream(receive, send, partial(_is_still, caller, ask))
         try:
-            with self._streams.counted(caller.principal):
+            with self._streams.count_stream(caller.principal):
                 await self._manager.handle_request(scope, stream.receive, stream.send)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
 
 
-async def _counted(scope: Scope, receive: Receive) -> Receive:
+async def _receive_counting(scope: Scope, receive: Receive) -> Receive:
     """Return what receives a request, whose values were counted where it may have too many; raises ``Refusal``."""
     length: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     if scope["method"] != "POST" or (length.isdigit() and not FEWEST_BYTES <= int(length[:12]) <= BODY_LIMIT):
         return receive
-    too_large = Refusal(413, "A request here has at most 4 MiB.", Connection="close")
+    too_large = HttpRefusal(413, "A request here has at most 4 MiB.", Connection="close")
     body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)
     if body is None:
         return receive
     if has_too_many_values(body):
-        raise Refusal(413, "A request here has at most 50,000 values; send them in several, or as one text.")
-    return replayed(body, receive)
+        raise HttpRefusal(413, "A request here has at most 50,000 values; send them in several, or as one text.")
+    return replay_body(body, receive)
 
 
 def _begins_something(request: Request) -> bool:
@@ -251,7 +251,7 @@ def _is_still(caller: Caller, ask: Callable[[], Caller]) -> bool:
     """Return whether a request would be of the same caller if it came now."""
     try:
         now = ask()
-    except (Refusal, PegboardError):
+    except (HttpRefusal, PegboardError):
         return False
     return (now.principal, now.agent) == (caller.principal, caller.agent)
 
@@ -273,20 +273,20 @@ class _Health:
         health: dict[str, Any] = {"status": "ok", "version": __version__}
         try:
             token = self._authenticator.principal(Request(scope).headers.get("authorization"))
-        except Refusal:
+        except HttpRefusal:
             pass
         else:
-            health["agents"] = [name for name in board.world.agents if opens(token, name)]
+            health["agents"] = [name for name in board.world.agents if may_use_agent(token, name)]
             health["waiting"] = len(board.waiting)
-            health["needs_login"] = board.services.masker.value(await _needing(board, token))
+            health["needs_login"] = board.services.masker.value(await _servers_without_login(board, token))
             health["upstreams"] = board.services.masker.value([dict(state) for state in _states(board, token)])
         await JSONResponse(health)(scope, receive, send)
 
 
-async def _needing(board: BoardPort, token: Token | None) -> list[str]:
+async def _servers_without_login(board: BoardPort, token: Token | None) -> list[str]:
     """Return the servers that want a login which nobody has, of those that the owner of a token may use (G11)."""
     services = board.services
-    agents = None if token is None else [name for name in board.world.agents if opens(token, name)]
+    agents = None if token is None else [name for name in board.world.agents if may_use_agent(token, name)]
     try:
         found = await standings(services)
     except StoreError:
@@ -297,7 +297,7 @@ async def _needing(board: BoardPort, token: Token | None) -> list[str]:
 def _states(board: BoardPort, token: Token | None) -> Iterator[Mapping[str, Any]]:
     """Yield the connections that the owner of a token may know: of servers that its agents may use, and not others'."""
     compiler, plugins = board.services.compiler, board.world.catalog.plugins
-    opened = [compiler.of_agent(name) for name in board.world.agents if opens(token, name)]
+    opened = [compiler.permissions_of_agent(name) for name in board.world.agents if may_use_agent(token, name)]
     for state in board.upstream_states():
         plugin = plugins.get(state["name"])
         used = plugin is not None and any(permissions.may_have_tools_of(plugin) for permissions in opened)
@@ -315,7 +315,7 @@ class _Metrics:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._authenticator.principal(Request(scope).headers.get("authorization"))
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
         else:
             text = self._gateway.board.services.masker.text(self._gateway.metrics.text())
@@ -332,24 +332,24 @@ class _EndTurn:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         try:
-            response = await self._ended(request)
-        except Refusal as refusal:
+            response = await self._end_turn(request)
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
         except PegboardError as error:
             message = self._gateway.board.services.masker.text(str(error))
-            await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
+            await HttpRefusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
         else:
             await response(scope, receive, send)
 
-    async def _ended(self, request: Request) -> Response:
+    async def _end_turn(self, request: Request) -> Response:
         session_id = request.path_params["session"]
         query = request.query_params
         caller = self._authenticator.caller(request.headers.get("authorization"), query.get("agent"), {})
         if problem := label_problem(session_id):
-            raise Refusal(400, f"The session id {problem}", code=INVALID_PARAMS)
+            raise HttpRefusal(400, f"The session id {problem}", code=INVALID_PARAMS)
         session = await self._gateway.sessions.get(caller, session_id, modern=True)
         outcome = await session.end_turn()
-        self._gateway.turns.ended(session.key)
+        self._gateway.turns.note_ended(session.key)
         return JSONResponse(
             {
                 "status": outcome.status,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.naming import label_problem
 from pegboard.core.model.specs import any_reaches
-from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
+from pegboard.core.principals.bearer_tokens import Token, may_use_agent, owner_of
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
 from pegboard.support.hosts import is_loopback
@@ -58,7 +58,7 @@ def demand_user_token(board: BoardPort, host: str, port: int) -> None:
         ) from None
 
 
-class Refusal(Exception):  # noqa: N818  (it is an answer)
+class HttpRefusal(Exception):  # noqa: N818  (it is an answer)
     """An answer to a request with an HTTP status and a JSON-RPC error."""
 
     def __init__(self, status: int, message: str, *, code: int = INVALID_REQUEST, **headers: str) -> None:
@@ -90,7 +90,7 @@ class Authenticator:
     """By principal, where they reached the gateway last, as a Host that is served here."""
     user_token: UserToken = field(default_factory=UserToken)
 
-    def reached(self, caller: Caller, scope: Scope, host: str) -> None:
+    def note_request(self, caller: Caller, scope: Scope, host: str) -> None:
         """Note whose a request is, and where they reach the gateway: there they log in to servers, too (G11)."""
         scope.setdefault("state", {})[PRINCIPAL] = caller.principal
         self.origins[caller.principal] = f"{scope.get('scheme', 'http')}://{host}"
@@ -107,10 +107,10 @@ class Authenticator:
             if self.user_token.admits(authorization, lambda: starts_what_reaches(self.board, self.user_token.port)):
                 return None
             where = f" The token is in {self.user_token.file}: something confined of this user has network, and runs."
-            raise _unauthenticated(authorization, where)
+            raise _refuse_unauthenticated(authorization, where)
         token = owner_of(authorization, tokens)
         if token is None:
-            raise _unauthenticated(authorization)
+            raise _refuse_unauthenticated(authorization)
         return token
 
     def caller(
@@ -124,11 +124,11 @@ class Authenticator:
         agent = (agent or "").removesuffix("/")  # an address with a slash at its end is the one without
         world = self.board.world
         name = agent or self.default_agent or world.default_agent()
-        if name is None or name not in world.agents or not opens(token, name):
-            raise Refusal(404, "There is no such agent here. Name one in the path: /mcp/{agent}.")
+        if name is None or name not in world.agents or not may_use_agent(token, name):
+            raise HttpRefusal(404, "There is no such agent here. Name one in the path: /mcp/{agent}.")
         named = query.get("session")
         if named is not None and (problem := label_problem(named)):
-            raise Refusal(400, f"?session= {problem}", code=INVALID_PARAMS)
+            raise HttpRefusal(400, f"?session= {problem}", code=INVALID_PARAMS)
         return Caller(
             agent=name,
             principal=token.principal if token is not None else LOCAL,
@@ -142,16 +142,18 @@ class Authenticator:
         try:
             return open_sub_app(self.board.world, agent, name)
         except UsageError:
-            raise Refusal(404, "There is no such sub-app here. Name one that the agent lists: ?sub_app=NAME.") from None
+            raise HttpRefusal(
+                404, "There is no such sub-app here. Name one that the agent lists: ?sub_app=NAME."
+            ) from None
 
 
-def _unauthenticated(authorization: str | None, where: str = "") -> Refusal:
+def _refuse_unauthenticated(authorization: str | None, where: str = "") -> HttpRefusal:
     """Return the refusal of a request without a token that counts; ``where`` says where there is one."""
     scheme, _, given = (authorization or "").partition(" ")
     if scheme.lower() == "bearer" and given.strip():
         challenge = 'Bearer realm="pegboard", error="invalid_token"'
-        return Refusal(401, f"This bearer token is not known here.{where}", WWW_Authenticate=challenge)
-    return Refusal(401, f"A bearer token is needed here.{where}", WWW_Authenticate='Bearer realm="pegboard"')
+        return HttpRefusal(401, f"This bearer token is not known here.{where}", WWW_Authenticate=challenge)
+    return HttpRefusal(401, f"A bearer token is needed here.{where}", WWW_Authenticate='Bearer realm="pegboard"')
 
 
 class OriginCheck:
@@ -168,7 +170,7 @@ class OriginCheck:
         refusal = self.refusal_of(scope) if scope["type"] == "http" else None
         await (refusal or self._app)(scope, receive, send)
 
-    def refusal_of(self, scope: Scope) -> Refusal | None:
+    def refusal_of(self, scope: Scope) -> HttpRefusal | None:
         """Return the refusal of a request, or None where it may come in."""
         if FORWARDED in scope:
             return None
@@ -186,14 +188,14 @@ class OriginCheck:
             self._allowed.add(pair)
         return True
 
-    def _refusal(self, host: str, origin: str | None) -> Refusal | None:
+    def _refusal(self, host: str, origin: str | None) -> HttpRefusal | None:
         name = host_name(f"//{host}")
         if not name or not (self._open or name in self._hosts):
-            return Refusal(421, "This Host is not served here.")
+            return HttpRefusal(421, "This Host is not served here.")
         if origin is not None:
             source = host_name(origin)
             if not source or not (source in self._hosts or (self._open and source == name)):
-                return Refusal(403, "Requests from this Origin are not served here.")
+                return HttpRefusal(403, "Requests from this Origin are not served here.")
         return None
 
 
@@ -227,9 +229,9 @@ def identify(
     authorization, transport = _text(headers.get(b"authorization")), _text(headers.get(b"mcp-session-id"))
     try:
         caller = authenticator.caller(authorization, path[5:] or None, query, transport)
-    except (Refusal, PegboardError):
+    except (HttpRefusal, PegboardError):
         return None
-    authenticator.reached(caller, scope, _text(headers.get(b"host")) or "")
+    authenticator.note_request(caller, scope, _text(headers.get(b"host")) or "")
     return caller
 
 

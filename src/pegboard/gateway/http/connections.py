@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pegboard.gateway.http.auth import PRINCIPAL, Refusal
+from pegboard.gateway.http.auth import PRINCIPAL, HttpRefusal
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
 Phase = Literal["headers", "body", "idle"]
@@ -55,7 +55,7 @@ class ConnectionLimits:
     total: int | None = None
 
     @property
-    def most(self) -> int:
+    def most_connections(self) -> int:
         """Return how many connections may be open in all."""
         return half_of_the_files() if self.total is None else self.total
 
@@ -70,7 +70,7 @@ class OpenConnections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
-        self._most = limits.most
+        self._most = limits.most_connections
         self._open: set[LimitedProtocol] = set()
         self._waiting: dict[LimitedProtocol, tuple[Phase, float, str]] = {}
         self._of_owner: defaultdict[str, dict[LimitedProtocol, float]] = defaultdict(dict)
@@ -78,7 +78,7 @@ class OpenConnections:
         self._full_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def room(self) -> bool:
+    async def wait_for_room(self) -> bool:
         """Wait until there is room for one more connection; return False where it is to be refused.
 
         That is where there has been no room for a while, and then only for few at once.
@@ -132,7 +132,7 @@ class OpenConnections:
         self._of_owner[connection.owner][connection] = now
         self._close_over_bound(connection.owner, now)
         if self._timer is None:
-            self._timer = loop.call_later(self._interval(), self._close_overdue, loop)
+            self._timer = loop.call_later(self._check_interval(), self._close_overdue, loop)
 
     def remove(self, connection: LimitedProtocol) -> None:
         """Note that a connection has a request in flight, or is closed."""
@@ -151,7 +151,7 @@ class OpenConnections:
                 return
             connection.give_up()
 
-    def _interval(self) -> float:
+    def _check_interval(self) -> float:
         limits = self._limits
         return min(1.0, limits.headers / 4, limits.body / 4, limits.idle / 4, limits.first / 4)
 
@@ -163,7 +163,7 @@ class OpenConnections:
             connection.give_up()
         for owner in list(self._of_owner):
             self._close_over_bound(owner, now)
-        self._timer = loop.call_later(self._interval(), self._close_overdue, loop) if self._waiting else None
+        self._timer = loop.call_later(self._check_interval(), self._close_overdue, loop) if self._waiting else None
 
 
 def half_of_the_files() -> int:
@@ -179,7 +179,7 @@ def half_of_the_files() -> int:
 async def _refuse_busy(scope: Any, receive: Any, send: Any) -> None:
     """Answer that there is no room."""
     headers = {"Connection": "close", "Retry_After": "1"}
-    refusal = Refusal(
+    refusal = HttpRefusal(
         503,
         "The gateway has as many calls and streams open as it can. Try again later.",
         code=INTERNAL_ERROR,
@@ -212,7 +212,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.owner = self.client[0] if self.client else ""
         self._counted.open(self)
-        self._wait("headers")
+        self._enter_phase("headers")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -259,7 +259,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._begun = True
         if self._phase == "idle":
-            self._wait("headers")
+            self._enter_phase("headers")
 
     def on_headers_complete(self) -> None:
         """Wait for the body; raises ``ValueError`` where the head is too long."""
@@ -270,7 +270,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = 0
         super().on_headers_complete()
         if not self.pipeline:  # else an earlier request is in flight
-            self._wait("body")
+            self._enter_phase("body")
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -292,7 +292,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle.more_body:
-            self._wait("body")
+            self._enter_phase("body")
         elif self.cycle.response_complete:
             self._wait_for_more()
 
@@ -318,7 +318,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Wait for the next request: this connection has asked something, and was answered."""
         self.new = False
         self.owner = self._owner()
-        self._wait("idle")
+        self._enter_phase("idle")
 
     def _owner(self) -> str:
         """Return whose the connection is, by its last request: uvicorn replaces the client that a trusted proxy is."""
@@ -329,6 +329,6 @@ class LimitedProtocol(HttpToolsProtocol):
         principal = scope["state"].get(PRINCIPAL)
         return client[0] if principal is None else f"principal {principal}"
 
-    def _wait(self, phase: Phase) -> None:
+    def _enter_phase(self, phase: Phase) -> None:
         self._phase = phase
         self._counted.add(self, phase)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.gateway.http.auth import FORWARDED, Authenticator
-from pegboard.gateway.http.replica_routing import Elsewhere
+from pegboard.gateway.http.replica_routing import ForwardedRequests
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from pegboard.gateway.http.mounts import GatewayApp
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
 
 _REPLICA: Final = re.compile("[a-z0-9]{1,16}")
 
@@ -27,15 +27,17 @@ _REPLICA: Final = re.compile("[a-z0-9]{1,16}")
 class ConsoleRouting:
     """An ASGI app that sends on the visits of other replicas to pages below some paths, and hands on all else."""
 
-    def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, authenticator: Authenticator) -> None:
+    def __init__(
+        self, app: GatewayApp, prefixes: Sequence[str], peers: ReplicaPeers, authenticator: Authenticator
+    ) -> None:
         self._app = app
         self._prefixes = tuple(prefixes)
         self._peers = peers
-        self._elsewhere = Elsewhere(self._begin, peers, authenticator)
+        self._elsewhere = ForwardedRequests(self._serve_here, peers, authenticator)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
-        if scope["type"] != "http" or not self._covers(scope["path"]) or FORWARDED in scope:
+        if scope["type"] != "http" or not self._is_console_path(scope["path"]) or FORWARDED in scope:
             await self._app(scope, receive, send)
             return
         named = _request(scope).cookies.get(_cookie_name(scope), "")
@@ -44,21 +46,21 @@ class ConsoleRouting:
         elif _REPLICA.fullmatch(named):
             await self._elsewhere.serve(named, scope, receive, send)
         else:
-            await self._begin(scope, receive, send)
+            await self._serve_here(scope, receive, send)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""
         await asyncio.gather(self._app.close(grace=grace), self._elsewhere.close(grace=grace))
 
-    def _covers(self, path: str) -> bool:
+    def _is_console_path(self, path: str) -> bool:
         if not path.startswith(self._prefixes):
             return False
         return any(path == prefix or path.startswith(f"{prefix}/") for prefix in self._prefixes)
 
-    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_here(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request here; from now on this replica has the visit, where there are others."""
         named = bool(self._peers.heartbeat.others)
-        await self._app(scope, receive, _naming(self._peers.own, scope, send) if named else send)
+        await self._app(scope, receive, _send_with_cookie(self._peers.own, scope, send) if named else send)
 
 
 def _cookie_name(scope: Scope) -> str:
@@ -72,13 +74,13 @@ def _request(scope: Scope) -> Request:
     return Request(scope)
 
 
-def _naming(replica: str, scope: Scope, send: Send) -> Send:
+def _send_with_cookie(replica: str, scope: Scope, send: Send) -> Send:
     # A browser comes back from another site with it, too: from the issuer of a login.
     cookie = f"{_cookie_name(scope)}={replica}; Path=/; HttpOnly; SameSite=Lax"
 
-    async def naming(message: Any) -> None:
+    async def send_with_cookie(message: Any) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], (b"set-cookie", cookie.encode())]}
         await send(message)
 
-    return naming
+    return send_with_cookie

@@ -39,7 +39,7 @@ class DrainingApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
         if self._drain.begun and scope["type"] == "http":
-            send = _closing(send)
+            send = _send_and_close(send)
         await self._app(scope, receive, send)
 
     async def close(self, *, grace: float) -> None:
@@ -47,17 +47,17 @@ class DrainingApp:
         await self._app.close(grace=grace)
 
 
-def _closing(send: Send) -> Send:
-    async def closing(message: Any) -> None:
+def _send_and_close(send: Send) -> Send:
+    async def send_and_close(message: Any) -> None:
         if message["type"] == "http.response.start":
             others = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
             message = {**message, "headers": [*others, _CLOSE]}
         await send(message)
 
-    return closing
+    return send_and_close
 
 
-class Ready:
+class ReadinessEndpoint:
     """The endpoint that says whether requests are to be sent here; it needs no token, and names nothing."""
 
     def __init__(self, authenticator: Authenticator, drain: Drain) -> None:

@@ -49,7 +49,7 @@ _GONE: Final = "No login is pending under this address: it was completed, has ex
 
 
 @dataclass(frozen=True, slots=True)
-class _OnTheirWay:
+class _BrowserAtIssuer:
     """A browser whose principal is known, and which is at the issuer; ``proof`` is the digest of its cookie."""
 
     proof: bytes
@@ -62,58 +62,58 @@ class LoginPages:
     def __init__(self, board: BoardPort) -> None:
         self._board = board
         self._logins = OperatorLogins(board.services)
-        self._known: dict[str, _OnTheirWay] = {}
+        self._known: dict[str, _BrowserAtIssuer] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
         try:
-            response = await self._answer(request)
+            response = await self._answer_page(request)
         except PegboardError as error:
-            response = await self._failed(error.message, 400)
+            response = await self._failure_page(error.message, 400)
         await response(scope, receive, send)
 
     async def close(self) -> None:
         """Let nobody on who is on their way."""
         self._known.clear()
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer_page(self, request: Request) -> Response:
         """Return the page; whoever only looks, such as the preview of a chat program, uses nothing up."""
         path, method = request.url.path, request.method
         if path == CALLBACK and method in ("GET", "HEAD"):
             return await self._called_back(request) if method == "GET" else _page("Log in", "")
         if method not in ("GET", "HEAD", "POST") or path == CALLBACK:
-            return await self._failed("This is not possible here.", 405)
+            return await self._failure_page("This is not possible here.", 405)
         number = path.removeprefix(f"{PAGES}/")
         pending = await self._logins.pending(number) if number.isalnum() else None
         if pending is None:
-            return await self._failed(_GONE, 404)
-        return await (self._proven(request, pending) if method == "POST" else self._asked(pending))
+            return await self._failure_page(_GONE, 404)
+        return await (self._redirect_proven(request, pending) if method == "POST" else self._confirmation_page(pending))
 
-    async def _asked(self, pending: PendingLogin, *, wrong: str = "") -> Response:
+    async def _confirmation_page(self, pending: PendingLogin, *, wrong: str = "") -> Response:
         """Return the page that asks who is there."""
         said = f'<p role="alert">{wrong}</p>' if wrong else ""
         body = (
-            f"{said}<p>An agent of yours wants to use {await self._shown(pending.plugin)}, which wants a login.</p>"
+            f"{said}<p>An agent of yours wants to use {await self._markup(pending.plugin)}, which wants a login.</p>"
             '<form method="post"><p><label for="token">Your token for this gateway</label> '
             '<input id="token" name="token" type="password" autocomplete="off" required autofocus></p>'
             '<p><button type="submit">Go on to log in</button></p></form>'
         )
         return _page("Log in", body, 403 if wrong else 200)
 
-    async def _proven(self, request: Request, pending: PendingLogin) -> Response:
+    async def _redirect_proven(self, request: Request, pending: PendingLogin) -> Response:
         """Send the browser on that gives the token of the principal whose login it is."""
         if is_foreign(request.method, request.headers):  # it would log in its own principal with this person's account
-            return await self._failed("Another site asked for this; nothing was done.", 403)
+            return await self._failure_page("Another site asked for this; nothing was done.", 403)
         given = (await request.form()).get("token")
         token = token_of(given if isinstance(given, str) else "", self._board.configuration.tokens)
         if token is None or token.principal != pending.owner.principal:
-            return await self._asked(pending, wrong="This is not the token of the one who is to log in.")
+            return await self._confirmation_page(pending, wrong="This is not the token of the one who is to log in.")
         proof = secrets.token_urlsafe(32)
         self._known.pop(pending.id, None)
         while len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
-        self._known[pending.id] = _OnTheirWay(_digest(proof), pending.expires_at)
+        self._known[pending.id] = _BrowserAtIssuer(_digest(proof), pending.expires_at)
         url = escape(pending.url)
         response = _page("Log in", f'<p><a href="{url}" rel="noreferrer">Go on to log in</a></p>')
         response.headers["Refresh"] = f"0; url={pending.url}"  # a form may lead to this site alone
@@ -132,10 +132,10 @@ class LoginPages:
         """Complete a login in the browser whose principal is known."""
         pending = await self._logins.pending(request.query_params.get("state", ""))
         if pending is None or not self._is_known(request, pending):
-            return await self._failed(_GONE, 403)
+            return await self._failure_page(_GONE, 403)
         del self._known[pending.id]
         await self._logins.finish(dict(request.query_params), pending.owner)
-        body = f"<p>You are logged in to {await self._shown(pending.plugin)}. You can close this page and go back.</p>"
+        body = f"<p>You are logged in to {await self._markup(pending.plugin)}. You can close this page and go back.</p>"
         response = _page("Logged in", body)
         response.delete_cookie(_cookie(pending.id), path=PAGES)
         return response
@@ -144,11 +144,11 @@ class LoginPages:
         known, cookie = self._known.get(pending.id), request.cookies.get(_cookie(pending.id), "")
         return known is not None and time.time() < known.until and secrets.compare_digest(known.proof, _digest(cookie))
 
-    async def _failed(self, why: str, status: int) -> Response:
+    async def _failure_page(self, why: str, status: int) -> Response:
         masked = self._board.services.masker.text(why)
         return _page("The login did not work", f"<p>{escape(visible(masked))}</p>", status)
 
-    async def _shown(self, name: str) -> str:
+    async def _markup(self, name: str) -> str:
         return f"<bdi>{escape(visible((await shown_names(self._board.services)).shown(name)[:200]))}</bdi>"
 
 

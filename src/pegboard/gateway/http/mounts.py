@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pegboard.gateway.http.auth import OriginCheck, Refusal
+from pegboard.gateway.http.auth import HttpRefusal, OriginCheck
 from pegboard.gateway.http.open_requests import OpenRequests, too_late, whole_body
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class _Mounted:
         try:
             if self._requests.closing:
                 raise too_late()
-            too_large = Refusal(413, "A request here has at most 1 MiB.", Connection="close")
+            too_large = HttpRefusal(413, "A request here has at most 1 MiB.", Connection="close")
             body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
             return
         if body is None:

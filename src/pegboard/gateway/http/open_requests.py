@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.gateway.http.auth import Refusal
+from pegboard.gateway.http.auth import HttpRefusal
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _EVENTS: Final = b"text/event-stream"
 
 
-async def whole_body(scope: Scope, receive: Receive, *, limit: int, too_large: Refusal) -> bytes | None:
+async def whole_body(scope: Scope, receive: Receive, *, limit: int, too_large: HttpRefusal) -> bytes | None:
     """Return the whole body of a request, or None where its client went away.
 
     Raises ``too_large`` where it has more bytes than the limit.
@@ -34,7 +34,7 @@ async def whole_body(scope: Scope, receive: Receive, *, limit: int, too_large: R
             return bytes(body)
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return what receives a body that was received already, then what else comes."""
     waiting = [body]
 
@@ -46,9 +46,9 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def too_late() -> Refusal:
+def too_late() -> HttpRefusal:
     """Return the answer to a request that comes too late."""
-    return Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close", Retry_After="1")
+    return HttpRefusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close", Retry_After="1")
 
 
 class OpenRequests:
@@ -73,12 +73,12 @@ class OpenRequests:
         for request in self._open:
             if request.streams:
                 request.end()
-        await self._ended(grace)
+        await self._wait_until_ended(grace)
         for request in self._open:
             request.end()
-        await self._ended(grace)
+        await self._wait_until_ended(grace)
 
-    async def _ended(self, seconds: float) -> None:
+    async def _wait_until_ended(self, seconds: float) -> None:
         """Wait until every request has ended, for at most some seconds."""
         if tasks := {request.task for request in self._open}:
             await asyncio.wait(tasks, timeout=seconds)
@@ -93,14 +93,14 @@ class _OpenRequest:
         self.task: asyncio.Task[Any] = task
         self.streams = False
         self._receive = receive
-        self._received = replayed(body, receive)
+        self._received = replay_body(body, receive)
         self._send = send
         self._listens = self._started = self._complete = self._ended = False
 
     async def run(self, app: ASGIApp, scope: Scope) -> None:
         self._listens = scope["method"] == "GET"
         try:
-            await app(scope, self._received, self._sent)
+            await app(scope, self._received, self._note_sent)
         except asyncio.CancelledError:
             if not self._ended:
                 raise
@@ -114,7 +114,7 @@ class _OpenRequest:
             self._ended = True
             self.task.cancel()
 
-    async def _sent(self, message: Any) -> None:
+    async def _note_sent(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self._started = True
             events = (n.lower() == b"content-type" and v.startswith(_EVENTS) for n, v in message["headers"])

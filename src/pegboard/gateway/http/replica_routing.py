@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.gateway.http.auth import FORWARDED, Authenticator, OriginCheck, Refusal
-from pegboard.gateway.http.open_requests import OpenRequests, replayed, too_late, whole_body
-from pegboard.gateway.protocol.jsonrpc import parsed
+from pegboard.gateway.http.auth import FORWARDED, Authenticator, HttpRefusal, OriginCheck
+from pegboard.gateway.http.open_requests import OpenRequests, replay_body, too_late, whole_body
+from pegboard.gateway.protocol.jsonrpc import parse_message
 from pegboard.gateway.replicas.credential import HEADER, CredentialError
 from pegboard.gateway.replicas.forwarding import MISDIRECTED, ForwardError, target_of
 from pegboard.gateway.replicas.session_ids import owner_of_session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from pegboard.gateway.http.mounts import GatewayApp
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
 
 log = logging.getLogger("pegboard")
 
@@ -34,11 +34,11 @@ class SessionRouting:
     What another replica has sent on is handed on, too, once it has proved that.
     """
 
-    def __init__(self, app: GatewayApp, peers: Peers, authenticator: Authenticator) -> None:
+    def __init__(self, app: GatewayApp, peers: ReplicaPeers, authenticator: Authenticator) -> None:
         self._app = app
         self._own = peers.own.encode() + b"-"
         self._credentials = peers.credentials
-        self._elsewhere = Elsewhere(app, peers, authenticator, principals=True)
+        self._elsewhere = ForwardedRequests(app, peers, authenticator, principals=True)
         self._arrived = OpenRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,13 +74,13 @@ class SessionRouting:
             proof = self._credentials.check(credential.decode("latin-1"), scope["method"], target_of(scope), body)
             if proof.owner.encode() + b"-" != self._own:
                 text = "The replica that this request is for has ended."
-                raise Refusal(MISDIRECTED, text, Pegboard_Replica="ended")
-        except Refusal as refusal:
+                raise HttpRefusal(MISDIRECTED, text, Pegboard_Replica="ended")
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
         except CredentialError as error:
             log.warning("a request with the credential of a replica was refused: %s", error)
             text = f"This request says that a replica has sent it, which its {HEADER} header does not prove: {error}."
-            await Refusal(403, text)(scope, receive, send)
+            await HttpRefusal(403, text)(scope, receive, send)
         else:
             await self._arrived.serve(self._app, {**scope, FORWARDED: proof.asker}, body, receive, send)
 
@@ -91,10 +91,10 @@ class StateRouting:
     Such a request has a ``requestState`` in its body (2026-07-28 era); nothing is lost where it is not found.
     """
 
-    def __init__(self, app: ASGIApp, peers: Peers, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, peers: ReplicaPeers, authenticator: Authenticator) -> None:
         self._app = app
         self._seal = peers.seal
-        self._elsewhere = Elsewhere(app, peers, authenticator, principals=True)
+        self._elsewhere = ForwardedRequests(app, peers, authenticator, principals=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -103,12 +103,12 @@ class StateRouting:
             return
         try:
             body = await _body(scope, receive)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
             return
         if body is None:
             return
-        owner, receive = self._owner(body), replayed(body, receive)
+        owner, receive = self._owner(body), replay_body(body, receive)
         if owner is None:
             await self._app(scope, receive, send)
         else:
@@ -122,7 +122,7 @@ class StateRouting:
         """Return the other replica that has the call which a request goes on with, if it does so."""
         if _STATE not in body:
             return None
-        message: Any = parsed(body)
+        message: Any = parse_message(body)
         match message:
             case {"params": {"requestState": str() as text}}:
                 state = self._seal.open(text)
@@ -131,13 +131,15 @@ class StateRouting:
                 return None
 
 
-class Elsewhere:
+class ForwardedRequests:
     """The requests that are sent on from here; what belongs to a replica that has ended is handed on to ``app``.
 
     ``principals``: only those of principals who are known here are.
     """
 
-    def __init__(self, app: ASGIApp, peers: Peers, authenticator: Authenticator, *, principals: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, peers: ReplicaPeers, authenticator: Authenticator, *, principals: bool = False
+    ) -> None:
         self._app = app
         self._principals = principals
         self._forwarder = peers.forwarder
@@ -156,21 +158,21 @@ class Elsewhere:
                 authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)
                 self._authenticator.principal(None if authorization is None else authorization.decode("latin-1"))
             body = await _body(scope, receive)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await refusal(scope, receive, send)
             return
         if body is None:
             return
 
-        async def forwarded(scope: Scope, received: Receive, send: Send) -> None:
+        async def serve_forwarded(scope: Scope, received: Receive, send: Send) -> None:
             try:
                 if not await self._forwarder.forward(owner, scope, body, receive, send):
                     await self._app(scope, received, send)
             except ForwardError as error:
-                refusal = Refusal(error.status, error.text, code=INTERNAL_ERROR, Retry_After="1")
+                refusal = HttpRefusal(error.status, error.text, code=INTERNAL_ERROR, Retry_After="1")
                 await refusal(scope, received, send)
 
-        await self._requests.serve(forwarded, scope, body, receive, send)
+        await self._requests.serve(serve_forwarded, scope, body, receive, send)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""
@@ -178,5 +180,5 @@ class Elsewhere:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    too_large = Refusal(413, "A request here has at most 4 MiB.")
+    too_large = HttpRefusal(413, "A request here has at most 4 MiB.")
     return await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)

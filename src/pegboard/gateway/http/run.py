@@ -29,7 +29,7 @@ from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol,
 from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.http.streams import OpenStreams
 from pegboard.gateway.http.wrong_tokens import WrongTokenDelay, WrongTokens
-from pegboard.gateway.process.setup import allow_more_files, quiet, stopping
+from pegboard.gateway.process.setup import allow_more_files, quiet, stop_on_signals
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.owners import owning_servers
 from pegboard.gateway.replicas.peers import among_replicas, require_address
@@ -39,8 +39,8 @@ from pegboard.support.user_token import UserToken
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
     from pegboard.gateway.http.mounts import GatewayApp, Mount, MountedApp
-    from pegboard.gateway.replicas.owners import Owners
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.owners import ReplicaOwners
+    from pegboard.gateway.replicas.peers import ReplicaPeers
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -113,16 +113,16 @@ async def serving(
     """
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
     more: dict[str, Any] = {"mounts": mounts, "clock": clock, "limits": limits, "address": address}
-    async with _serving(board, _nothing, **given, **more) as (url, _, _):
+    async with _serving_http(board, _do_nothing, **given, **more) as (url, _, _):
         yield url
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
 @contextlib.asynccontextmanager
-async def _serving(
+async def _serving_http(
     board: BoardPort,
     settled: Callable[[], None],
     *,
@@ -152,17 +152,17 @@ async def _serving(
         async with among_replicas(board.services.store, own) as peers, owning_servers(board.services, peers) as owners:
             failed, drain = asyncio.Event(), Drain()
             limits = limits or ConnectionLimits()
-            load = partial(_loaded, authenticator, clock, peers, drain, OpenStreams(limits.most))
+            load = partial(_load_whole_app, authenticator, clock, peers, drain, OpenStreams(limits.most_connections))
             app = _app(authenticator, load, settled, failed)
-            mounted = _mounting(app, authenticator, mounts, peers, owners)
+            mounted = _with_mounts(app, authenticator, mounts, peers, owners)
             app = DrainingApp(WrongTokenDelay(mounted, WrongTokens()), drain)
-            async with _listening(app, listening, limits):
+            async with _listening_on(app, listening, limits):
                 yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
 
 
 @contextlib.asynccontextmanager
-async def _listening(app: GatewayApp, listening: socket.socket, limits: ConnectionLimits) -> AsyncGenerator[None]:
+async def _listening_on(app: GatewayApp, listening: socket.socket, limits: ConnectionLimits) -> AsyncGenerator[None]:
     """Serve an app on a socket while the context lasts; its requests may end after that."""
     server = _Uvicorn(
         uvicorn.Config(
@@ -176,16 +176,20 @@ async def _listening(app: GatewayApp, listening: socket.socket, limits: Connecti
         while not server.started:
             if task.done():
                 await task
-                raise _failed()
+                raise _start_failed_error()
             await asyncio.sleep(0.005)
         yield
     finally:
         server.should_exit = True
-        await asyncio.shield(_stopped(app, task))
+        await asyncio.shield(_stop_app(app, task))
 
 
-def _mounting(
-    app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount], peers: Peers | None, owners: Owners | None
+def _with_mounts(
+    app: GatewayApp,
+    authenticator: Authenticator,
+    mounts: Sequence[Mount],
+    peers: ReplicaPeers | None,
+    owners: ReplicaOwners | None,
 ) -> GatewayApp:
     """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
 
@@ -218,10 +222,10 @@ def _mounting(
     return SessionRouting(routed, peers, authenticator)
 
 
-def _loaded(
+def _load_whole_app(
     authenticator: Authenticator,
     clock: Callable[[], float],
-    peers: Peers | None,
+    peers: ReplicaPeers | None,
     drain: Drain,
     streams: OpenStreams,
 ) -> App:
@@ -241,16 +245,16 @@ def _app(
         return app
     from pegboard.gateway.fast.lazy_app import LazyApp
 
-    origins = OriginCheck(_nowhere, host=authenticator.host)
+    origins = OriginCheck(_ignore_request, host=authenticator.host)
     identified = partial(identify, authenticator=authenticator, origins=origins)
     return LazyApp(authenticator.board, identified, load, settled, failed)
 
 
-async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
+async def _ignore_request(scope: Any, receive: Any, send: Any) -> None:
     """Do nothing: where only the origin is judged."""
 
 
-async def _stopped(app: GatewayApp, task: asyncio.Task[None]) -> None:
+async def _stop_app(app: GatewayApp, task: asyncio.Task[None]) -> None:
     await app.close(grace=GRACE)
     await task
 
@@ -265,7 +269,7 @@ async def run_http(
     sub_app: str | None = None,
     mounts: Sequence[Mount] = (),
     ready: Callable[[str], None] | None = None,
-    settled: Callable[[], None] = _nothing,
+    settled: Callable[[], None] = _do_nothing,
     address: str | None = None,
     drain: float | None = None,
 ) -> None:
@@ -282,13 +286,13 @@ async def run_http(
     quiet(board.services.masker)
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
     at_once = asyncio.Event()
-    async with _serving(board, settled, **given, mounts=mounts, address=address) as (url, failed, draining):
-        with stopping(at_once) as stop:
+    async with _serving_http(board, settled, **given, mounts=mounts, address=address) as (url, failed, draining):
+        with stop_on_signals(at_once) as stop:
             if ready is not None:
                 ready(url)
             await _first_of(stop, failed)
             if failed.is_set():
-                raise _failed()
+                raise _start_failed_error()
             if seconds and not at_once.is_set():
                 draining.begun = True
                 with contextlib.suppress(TimeoutError):
@@ -321,5 +325,5 @@ async def _first_of(*events: asyncio.Event) -> None:
             end.cancel()
 
 
-def _failed() -> PegboardError:
+def _start_failed_error() -> PegboardError:
     return PegboardError("The HTTP server did not start.", code="server_failed")

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pegboard.gateway.http.auth import Refusal
+from pegboard.gateway.http.auth import HttpRefusal
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
 MOST_OF_ONE: Final = 256
@@ -23,13 +23,13 @@ class OpenStreams:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def counted(self, principal: str) -> Generator[None]:
+    def count_stream(self, principal: str) -> Generator[None]:
         """Count a stream while the context lasts; raises ``Refusal`` where there is no room for it."""
         if self._open[principal] >= self._most_of_one:
             text = f"There are {self._most_of_one} streams of this principal, and no more are opened. Close some first."
-            raise Refusal(429, text, code=INTERNAL_ERROR, Retry_After="1")
+            raise HttpRefusal(429, text, code=INTERNAL_ERROR, Retry_After="1")
         if self._open.total() >= self._most:
-            raise Refusal(
+            raise HttpRefusal(
                 503,
                 "The gateway has as many streams open as it can. Try again later.",
                 code=INTERNAL_ERROR,

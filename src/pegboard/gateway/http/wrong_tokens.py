@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.gateway.http.auth import FORWARDED, Refusal
+from pegboard.gateway.http.auth import FORWARDED, HttpRefusal
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -34,7 +34,7 @@ SIGN_INS: Final = ("/console/sign-in", "/console/codes", "/console/login/callbac
 
 
 @dataclass(slots=True)
-class _Attempts:
+class _WrongTokenCount:
     """The wrong tokens of one address."""
 
     count: int = 0
@@ -47,7 +47,7 @@ class WrongTokens:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._attempts: OrderedDict[str, _Attempts] = OrderedDict()
+        self._attempts: OrderedDict[str, _WrongTokenCount] = OrderedDict()
 
     def __len__(self) -> int:
         """Return of how many addresses it is known."""
@@ -55,7 +55,7 @@ class WrongTokens:
 
     def add(self, address: str) -> float:
         """Count a wrong token, and return for how many seconds its answer waits."""
-        known, now = self._of(address), self._clock()
+        known, now = self._attempts_of(address), self._clock()
         known.count = 1 if now - known.last > FORGOTTEN else known.count + 1
         known.last = now
         over = known.count - FREE
@@ -63,7 +63,7 @@ class WrongTokens:
 
     async def wait(self, address: str, sleep: Callable[[float], Awaitable[object]]) -> bool:
         """Count a wrong token and wait; return False at once where too many answers to the address wait already."""
-        delay, known = self.add(address), self._of(address)
+        delay, known = self.add(address), self._attempts_of(address)
         if delay and known.waiting >= AT_ONCE:
             return False
         known.waiting += 1
@@ -73,9 +73,9 @@ class WrongTokens:
             known.waiting -= 1
         return True
 
-    def _of(self, address: str) -> _Attempts:
+    def _attempts_of(self, address: str) -> _WrongTokenCount:
         key = _network(address)
-        known = self._attempts.pop(key, None) or _Attempts()
+        known = self._attempts.pop(key, None) or _WrongTokenCount()
         self._attempts[key] = known
         if len(self._attempts) > ADDRESSES:
             self._attempts.popitem(last=False)
@@ -112,17 +112,17 @@ class WrongTokenDelay:
             return
         refused = False
 
-        async def delayed(message: Message) -> None:
+        async def send_delayed(message: Message) -> None:
             nonlocal refused
             if message["type"] == "http.response.start" and message["status"] == 401:
                 client: Any = scope.get("client") or ("",)
                 if not await self._wrong.wait(client[0], self._sleep):
                     refused = True
-                    await Refusal(429, _TOO_MANY, Retry_After=str(int(LONGEST)))(scope, receive, send)
+                    await HttpRefusal(429, _TOO_MANY, Retry_After=str(int(LONGEST)))(scope, receive, send)
             if not refused:
                 await send(message)
 
-        await self._app(scope, receive, delayed)
+        await self._app(scope, receive, send_delayed)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""

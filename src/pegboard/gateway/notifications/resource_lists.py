@@ -27,7 +27,7 @@ _EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListCha
 
 
 @dataclass(slots=True, eq=False)
-class _ListedBefore:
+class _ListedDigests:
     """The digests of what one client was listed: a connection of the handshake era, or all streams of a viewer."""
 
     caller: Caller
@@ -43,7 +43,7 @@ class ResourceListNotifier:
         self._board = board
         self._tool_list = tool_list
         self._session = session
-        self._known: dict[object, _ListedBefore] = {}
+        self._known: dict[object, _ListedDigests] = {}
         self._stale: set[ListKind] = set()
         self._tasks = BackgroundTasks()
         self._unsubscribe: Callable[[], None] | None = None
@@ -59,13 +59,15 @@ class ResourceListNotifier:
             self._unsubscribe()
         self._tasks.cancel()
 
-    def listed(self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str) -> None:
+    def note_list(
+        self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str
+    ) -> None:
         """Note what a client was listed; ``connection`` is that of the handshake era."""
         viewer = Caller(agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app)
         key: object = viewer if connection is None else id(connection)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _ListedBefore(caller=viewer, session=session, connection=connection)
+            known = self._known[key] = _ListedDigests(caller=viewer, session=session, connection=connection)
             if connection is not None:
                 connection.exit_stack.callback(self._known.pop, key, None)
         known.session = session
@@ -74,7 +76,7 @@ class ResourceListNotifier:
     def take_over(self, early: EarlyList, connection: Connection | None) -> None:
         """Note what a client was listed before the SDK was there; it may differ already."""
         assert early.kind is not None
-        self.listed(early.caller, early.key.session, connection, early.kind, early.digest)
+        self.note_list(early.caller, early.key.session, connection, early.kind, early.digest)
         self._refresh_soon([early.kind])
 
     def _refresh_soon(self, kinds: Iterable[ListKind]) -> None:
@@ -90,10 +92,10 @@ class ResourceListNotifier:
         kinds = frozenset(self._stale)
         self._stale.clear()
         for known in list(self._known.values()):
-            if known.connection is not None or self._tool_list.listens(known.caller):
+            if known.connection is not None or self._tool_list.has_stream(known.caller):
                 self._tasks.start(self._refresh(known, kinds))
 
-    async def _refresh(self, known: _ListedBefore, kinds: frozenset[ListKind]) -> None:
+    async def _refresh(self, known: _ListedDigests, kinds: frozenset[ListKind]) -> None:
         changed: dict[str, None] = {}
         try:
             session = await self._session(known.caller, known.session, modern=known.connection is None)
@@ -107,7 +109,7 @@ class ResourceListNotifier:
         for what in changed:
             await self._notify(known, what)
 
-    async def _notify(self, known: _ListedBefore, what: str) -> None:
+    async def _notify(self, known: _ListedDigests, what: str) -> None:
         connection = known.connection
         if connection is None:
             await self._tool_list.publish(known.caller, _EVENTS[what])

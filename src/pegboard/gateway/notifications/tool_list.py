@@ -122,7 +122,7 @@ class ToolListNotifier:
         """Return the digest of the list of a caller: in the session of this name, else of the fixed part."""
         modern = session_id is None
         session = await self.session_of(caller, session_id or caller.usual_session, modern=modern)
-        return self.digests.of(await session.surface(loaded=not modern), modern=modern)
+        return self.digests.digest_of(await session.surface(loaded=not modern), modern=modern)
 
     # -- the handshake era -------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class ToolListNotifier:
     def take_over(self, early: EarlyList, connection: Connection | None) -> None:
         """Note what a client was listed before the SDK was there; it may differ already."""
         if connection is None:
-            self.listed(early.caller, early.digest)
+            self.note_list(early.caller, early.digest)
             return
         listener = self.join(connection, early.caller, early.key)
         listener.digest = early.digest
@@ -174,7 +174,7 @@ class ToolListNotifier:
 
     # -- the 2026-07-28 era ------------------------------------------------------------------------
 
-    def listed(self, caller: Caller, digest: str) -> None:
+    def note_list(self, caller: Caller, digest: str) -> None:
         """Note what a client was listed that does not listen yet: it may be another list by then."""
         if len(self._listed) >= MOST_LISTED:
             self._listed.clear()
@@ -206,7 +206,7 @@ class ToolListNotifier:
         for stream in self._streams_of(viewer):
             await stream.bus.publish(event)
 
-    def listens(self, viewer: Caller) -> bool:
+    def has_stream(self, viewer: Caller) -> bool:
         """Return whether a viewer has a stream open."""
         return bool(self._streams_of(viewer))
 

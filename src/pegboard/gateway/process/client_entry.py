@@ -31,7 +31,7 @@ def announce(
     }
     own = UserToken(urlsplit(url).port or 80)
     reached = any_reaches((spec.confine for spec in board.configuration.specs.values()), own.port)
-    demanded = not board.configuration.tokens and own.demanded(by_itself=reached)
+    demanded = not board.configuration.tokens and own.needs_token(by_itself=reached)
     if board.configuration.tokens or demanded:
         remote["headers"] = {"Authorization": "Bearer <token>"}
     if demanded:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def stopping(at_once: asyncio.Event | None = None) -> Generator[asyncio.Event, None, None]:
+def stop_on_signals(at_once: asyncio.Event | None = None) -> Generator[asyncio.Event, None, None]:
     """Yield an event that SIGINT and SIGTERM set; SIGINT, and whatever comes second, sets ``at_once``, too."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
-    def asked(number: signal.Signals) -> None:
+    def request_stop(number: signal.Signals) -> None:
         if at_once is not None and (number == signal.SIGINT or stop.is_set()):
             at_once.set()
         stop.set()
@@ -29,7 +29,7 @@ def stopping(at_once: asyncio.Event | None = None) -> Generator[asyncio.Event, N
     for number in (signal.SIGINT, signal.SIGTERM):
         # Only the main thread takes signals, and not on every platform.
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, asked, number)
+            loop.add_signal_handler(number, request_stop, number)
             handled.append(number)
     try:
         yield stop
@@ -59,7 +59,7 @@ OF_LIBRARIES = ("mcp", "client", "uvicorn", "asyncio")
 """The loggers of which only errors are of use; the SDK's sessions log under the second name."""
 
 
-class _Plain(logging.Formatter):
+class _MaskingFormatter(logging.Formatter):
     def __init__(self, masker: Masker) -> None:
         super().__init__("pegboard: %(message)s")
         self._masker = masker
@@ -70,11 +70,11 @@ class _Plain(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             said = str(error).partition("\n")[0]
-            text = f"{text} ({type(error).__name__}: {said}{_place(error)})"
+            text = f"{text} ({type(error).__name__}: {said}{_place_of_error(error)})"
         return printable(f"pegboard: {self._masker.text(text)}")
 
 
-def _place(error: BaseException) -> str:
+def _place_of_error(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -93,7 +93,7 @@ def printable(text: str) -> str:
 def quiet(masker: Masker) -> None:
     """Let only errors through, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Plain(masker))
+    handler.setFormatter(_MaskingFormatter(masker))
     for name in OF_LIBRARIES:
         logger = logging.getLogger(name)
         logger.handlers = [handler]

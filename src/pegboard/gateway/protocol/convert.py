@@ -81,7 +81,7 @@ class ListDigests:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, bool], tuple[object, str]] = OrderedDict()
 
-    def of(self, surface: Surface, *, modern: bool) -> str:
+    def digest_of(self, surface: Surface, *, modern: bool) -> str:
         """Return the digest of a surface as ``tools/list`` has it."""
         key = id(surface.tools), modern  # a focus is put around the same tools
         known = self._known.get(key)

@@ -20,12 +20,12 @@ _DEEPEST: Final = 100
 """How many brackets a message may have to be read by the standard library, which would read deeper ones."""
 
 
-def parsed(data: bytes | bytearray) -> Message | None:
+def parse_message(data: bytes | bytearray) -> Message | None:
     """Return a message that is an object of JSON, or None."""
     message: Message
     try:
         if "pydantic_core" not in sys.modules and _is_plain(data):
-            message = _plain(data)
+            message = _load_json(data)
         else:
             message = _pydantic_core().from_json(data)
     except ValueError:
@@ -46,15 +46,15 @@ def _is_plain(data: bytes | bytearray) -> bool:
     return data.count(b"{") + data.count(b"[") <= _DEEPEST and b"\\ud" not in data.lower()
 
 
-def _plain(data: bytes | bytearray) -> Any:
-    return json.loads(data.decode(), parse_constant=_refused)
+def _load_json(data: bytes | bytearray) -> Any:
+    return json.loads(data.decode(), parse_constant=_refuse_constant)
 
 
-def _refused(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def dumped(message: Message) -> bytes:
+def dump_message(message: Message) -> bytes:
     """Return a message as JSON of one line; text that is no Unicode is written with escapes."""
     try:
         if "pydantic_core" not in sys.modules and _writes_plainly(message):

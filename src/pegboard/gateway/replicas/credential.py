@@ -28,7 +28,7 @@ class CredentialError(Exception):
     """A credential that proves nothing; its text says why."""
 
 
-class Proof(NamedTuple):
+class RequestProof(NamedTuple):
     """Who has sent a request, and to whom."""
 
     asker: str
@@ -50,10 +50,10 @@ class Credentials:
     def issue(self, owner: str, method: str, target: bytes, body: bytes) -> str:
         """Return the credential for a request to its owner; ``target`` is its path with the query, as on the wire."""
         time, nonce = f"{self._now():.3f}", secrets.token_hex(16)
-        mac = self._mac(Proof(self._own, owner), time, nonce, method, target, body)
+        mac = self._mac(RequestProof(self._own, owner), time, nonce, method, target, body)
         return f"1 {self._own} {owner} {time} {nonce} {mac}"
 
-    def check(self, credential: str, method: str, target: bytes, body: bytes) -> Proof:
+    def check(self, credential: str, method: str, target: bytes, body: bytes) -> RequestProof:
         """Return what the credential of a request proves; it does so once.
 
         Raises ``CredentialError``.
@@ -62,7 +62,7 @@ class Credentials:
         if form is None:
             raise CredentialError("it is none")
         asker, owner, time, nonce, mac = form.groups()
-        proof = Proof(asker, owner)
+        proof = RequestProof(asker, owner)
         if not hmac.compare_digest(mac, self._mac(proof, time, nonce, method, target, body)):
             raise CredentialError("it is of another request, or of nobody who has the secret of the store")
         now = self._now()
@@ -78,6 +78,6 @@ class Credentials:
         while self._used and next(iter(self._used.values())) < now:
             del self._used[next(iter(self._used))]
 
-    def _mac(self, proof: Proof, time: str, nonce: str, method: str, target: bytes, body: bytes) -> str:
+    def _mac(self, proof: RequestProof, time: str, nonce: str, method: str, target: bytes, body: bytes) -> str:
         parts = (*proof, time, nonce, method, target.hex(), sha256(body).hexdigest())
         return hmac.digest(self._key, "\n".join(parts).encode(), sha256).hex()

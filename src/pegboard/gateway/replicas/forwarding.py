@@ -66,7 +66,7 @@ class Forwarder:
         The owner sees where the client goes away. Raises ``ForwardError`` where the owner lives and gives no answer.
         """
         work = asyncio.create_task(self._forward(owner, scope, body, send))
-        gone = asyncio.create_task(_gone(receive))
+        gone = asyncio.create_task(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             return work.result() if work.done() else True
@@ -101,14 +101,14 @@ class Forwarder:
             if replica.address == self._heartbeat.own.address:  # it listened there before, or on another machine
                 if not await self._heartbeat.lives(owner):
                     return False
-                raise _unreached(replica)
+                raise _unreachable_error(replica)
             request = self._request(replica, scope, body)
             try:
                 response = await self._client(replica.address).send(request, stream=True)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 if not await self._heartbeat.lives(owner):
                     return False
-                raise _unreached(replica) from None
+                raise _unreachable_error(replica) from None
             except httpx2.TransportError:
                 raise _broken_off() from None
         except StoreError as error:
@@ -125,7 +125,7 @@ class Forwarder:
     def _request(self, replica: Replica, scope: Scope, body: bytes) -> Request:
         target = target_of(scope)
         credential = self._credentials.issue(replica.id, scope["method"], target, body)
-        headers = [*_without(scope["headers"], _NOT_SENT_ON), (HEADER.encode(), credential.encode())]
+        headers = [*_without_headers(scope["headers"], _NOT_SENT_ON), (HEADER.encode(), credential.encode())]
         return _request_to(replica, scope["method"], target, headers, body)
 
     def _client(self, address: str) -> AsyncClient:
@@ -177,7 +177,7 @@ def _keepalive() -> list[tuple[int, int, int]]:
     return options
 
 
-def _without(headers: Iterable[tuple[bytes, bytes]], names: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
+def _without_headers(headers: Iterable[tuple[bytes, bytes]], names: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
     """Return headers, but for some and for those that the connection alone is about."""
     given = [(name.lower(), value) for name, value in headers]
     own = {part.strip().lower() for name, value in given if name == b"connection" for part in value.split(b",")}
@@ -188,7 +188,7 @@ async def _send_back(response: Response, scope: Scope, body: bytes, send: Send) 
     """Send a response back as it comes; of one that breaks off the client is told, where it can be."""
     import httpx2
 
-    headers = _without(response.headers.raw, _NOT_SENT_BACK)
+    headers = _without_headers(response.headers.raw, _NOT_SENT_BACK)
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     try:
         async for part in response.aiter_raw():
@@ -213,12 +213,12 @@ def _last_event(body: bytes) -> bytes:
     return f"\r\n\r\nevent: message\r\ndata: {text}\r\n\r\n".encode()
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _unreached(replica: Replica) -> ForwardError:
+def _unreachable_error(replica: Replica) -> ForwardError:
     text = (
         f"Replica {replica.id} serves this, and cannot be reached at {replica.address} now. Try again; if it stays so, "
         "check its --address."

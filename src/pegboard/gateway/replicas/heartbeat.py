@@ -95,7 +95,7 @@ class Heartbeat:
         """
         found = self._others.get(replica_id)
         if found is None:
-            self._note(await self._store.replicas())
+            self._note_replicas(await self._store.replicas())
             found = self._others.get(replica_id)
         return None if found is None or found.seen_at <= self._ended.get(replica_id, -inf) else found
 
@@ -112,7 +112,7 @@ class Heartbeat:
         return await asyncio.shield(watch)
 
     async def _watch(self, replica_id: str) -> bool:
-        self._note(await self._store.replicas())
+        self._note_replicas(await self._store.replicas())
         last = found = self._others.get(replica_id)
         while last is not None and found is not None:
             if found.seen_at > last.seen_at:
@@ -121,7 +121,7 @@ class Heartbeat:
                 self._ended[replica_id] = found.seen_at
                 return False
             await asyncio.sleep(_LOOK)
-            self._note(await self._store.replicas())
+            self._note_replicas(await self._store.replicas())
             found = self._others.get(replica_id)
         return False
 
@@ -139,7 +139,7 @@ class Heartbeat:
             due = bool(self._others) or began - self._announced >= ALONE
             if due:
                 await self._store.announce(self.own, seconds=LASTS)
-            mine = self._note(await self._store.replicas())
+            mine = self._note_replicas(await self._store.replicas())
         except StoreError as error:
             if not self._failing:
                 log.warning("the other replicas do not hear of this one: %s", error.message)
@@ -152,7 +152,7 @@ class Heartbeat:
         elif due:
             self._announced, self._ahead = began, mine.seen_at - began
 
-    def _note(self, found: Iterable[Replica]) -> Replica | None:
+    def _note_replicas(self, found: Iterable[Replica]) -> Replica | None:
         """Note who there is; return this process as it was announced."""
         replicas = {replica.id: replica for replica in found}
         mine = replicas.pop(self.own.id, None)

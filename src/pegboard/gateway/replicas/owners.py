@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from pegboard.errors import StoreError
 from pegboard.gateway.replicas.credential import ASKING, Credentials
 from pegboard.ports import Replica
-from pegboard.ports.owned_servers import HasOneOwner, OwnedServer, ServerElsewhere
+from pegboard.ports.owned_servers import OwnedServer, ServerElsewhere, SingleOwnerSource
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from httpx2 import Response
 
     from pegboard.board.services import Services
-    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.peers import ReplicaPeers
     from pegboard.gateway.replicas.served_servers import ServedServers
     from pegboard.gateway.replicas.server_leases import ServerLeases
     from pegboard.gateway.replicas.server_messages import ServerQuestion
@@ -30,10 +30,10 @@ TOLD_WITHIN = 3.0
 """How long another replica may take to be told that the tools of a server have changed, in seconds."""
 
 
-class Owners:
+class ReplicaOwners:
     """The owners of servers, of one replica; it is one of them."""
 
-    def __init__(self, services: Services, peers: Peers, source: HasOneOwner) -> None:
+    def __init__(self, services: Services, peers: ReplicaPeers, source: SingleOwnerSource) -> None:
         self.source = source
         self._services = services
         self._peers = peers
@@ -52,7 +52,7 @@ class Owners:
         return leases
 
     @cached_property
-    def served(self) -> ServedServers:
+    def served_servers(self) -> ServedServers:
         """Return what others ask of the servers of this replica."""
         from pegboard.gateway.replicas.served_servers import ServedServers
 
@@ -73,26 +73,26 @@ class Owners:
 
     async def ask(self, replica: Replica, question: ServerQuestion) -> Response:
         """Return the response of another replica to a question; raises ``httpx2.TransportError``."""
-        from pegboard.gateway.replicas.server_messages import PATH, question_to_json, written
+        from pegboard.gateway.replicas.server_messages import PATH, document_line, question_to_json
 
-        body, target = written(question_to_json(question)), PATH.encode()
+        body, target = document_line(question_to_json(question)), PATH.encode()
         credential = self.credentials.issue(replica.id, "POST", target, body)
         return await self._peers.forwarder.ask(replica, target, body, credential)
 
     def tools_changed(self, name: str) -> None:
         """Tell the others that the tools of a server have changed, where this replica runs it."""
-        if not self._closed and "leases" in self.__dict__ and self.leases.owned(name):
-            self._tasks.start(self._tell(name))
+        if not self._closed and "leases" in self.__dict__ and self.leases.is_running(name):
+            self._tasks.start(self._tell_owners(name))
 
-    async def _tell(self, name: str) -> None:
+    async def _tell_owners(self, name: str) -> None:
         from pegboard.gateway.replicas.server_messages import ServerQuestion
 
         question = ServerQuestion(OwnedServer(name, "", ""), "changed")
         with suppress(StoreError):
             others = [one for one in await self._services.store.replicas() if one.id != self._peers.own]
-            await asyncio.gather(*(self._told(replica, question) for replica in others))
+            await asyncio.gather(*(self._tell_replica(replica, question) for replica in others))
 
-    async def _told(self, replica: Replica, question: ServerQuestion) -> None:
+    async def _tell_replica(self, replica: Replica, question: ServerQuestion) -> None:
         import httpx2
 
         with suppress(httpx2.TransportError, TimeoutError):  # whoever does not hear of it asks when it is asked
@@ -108,13 +108,13 @@ class Owners:
 
 
 @asynccontextmanager
-async def owning_servers(services: Services, peers: Peers | None) -> AsyncGenerator[Owners | None]:
+async def owning_servers(services: Services, peers: ReplicaPeers | None) -> AsyncGenerator[ReplicaOwners | None]:
     """Let servers with ``instance: store`` have one owner over all replicas while the context lasts."""
-    source = next((one for one in services.loader.sources if isinstance(one, HasOneOwner)), None)
+    source = next((one for one in services.loader.sources if isinstance(one, SingleOwnerSource)), None)
     if peers is None or source is None:
         yield None
         return
-    owners = Owners(services, peers, source)
+    owners = ReplicaOwners(services, peers, source)
     source.on_changed(owners.tools_changed)
     source.own_by(owners)
     try:

@@ -39,7 +39,7 @@ def require_address(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peers:
+class ReplicaPeers:
     """What a replica has for the sake of the others."""
 
     heartbeat: Heartbeat
@@ -66,7 +66,7 @@ class Peers:
 
 
 @asynccontextmanager
-async def among_replicas(store: Store, address: str) -> AsyncGenerator[Peers | None]:
+async def among_replicas(store: Store, address: str) -> AsyncGenerator[ReplicaPeers | None]:
     """Announce this process at an address while the context lasts; None where no other can have its store.
 
     Raises ``StoreError`` where the store does not give its secret.
@@ -84,7 +84,7 @@ async def among_replicas(store: Store, address: str) -> AsyncGenerator[Peers | N
     given = heartbeat.key, heartbeat.own.id, heartbeat.now
     credentials = Credentials(*given)
     forwarder = Forwarder(heartbeat, credentials)
-    peers = Peers(
+    peers = ReplicaPeers(
         heartbeat=heartbeat, credentials=credentials, forwarder=forwarder, seal=StateSeal(*given), store=store
     )
     try:

@@ -40,10 +40,10 @@ class ServedServers:
         self._leases = leases
         self._asking: dict[str, AskingClient] = {}
 
-    def has(self, question: ServerQuestion) -> PluginSpec | None:
+    def spec_if_running(self, question: ServerQuestion) -> PluginSpec | None:
         """Return the server that a question is about, where this replica runs it."""
         spec = self._services.loader.specs.get(question.server.name)
-        if not isinstance(spec, ServerSpec) or not self._leases.owns(question.server):
+        if not isinstance(spec, ServerSpec) or not self._leases.may_run(question.server):
             return None
         same = self._services.loader.source_of(spec).fingerprint(spec) == question.server.fingerprint
         return spec if same else None
@@ -59,7 +59,7 @@ class ServedServers:
         queue: asyncio.Queue[JsonObject | None] = asyncio.Queue()
         client = AskingClient(question.context, queue.put_nowait)
         self._asking[client.id] = client
-        work = asyncio.create_task(self._worked(spec, question, client, queue))
+        work = asyncio.create_task(self._work_on(spec, question, client, queue))
         try:
             while (line := await queue.get()) is not None:
                 yield line
@@ -70,7 +70,7 @@ class ServedServers:
                 work.cancel()
                 await asyncio.wait([work])
 
-    async def _worked(
+    async def _work_on(
         self, spec: PluginSpec, question: ServerQuestion, client: AskingClient, queue: asyncio.Queue[JsonObject | None]
     ) -> JsonObject:
         HERE.set(True)
@@ -89,7 +89,7 @@ class ServedServers:
                 return manifest_to_json(await source.describe(spec, EMPTY))
             case "call":
                 asked = tool_from_json(spec.name, given["tool"])
-                return result_to_json(await self._called(spec, asked, given["arguments"], context))
+                return result_to_json(await self._call_tool(spec, asked, given["arguments"], context))
             case "offers" if isinstance(source, HasResources):
                 return list(await source.offering.offers(spec, scope, cast("ListKind", given["kind"])))
             case "ask" if isinstance(source, HasResources):
@@ -99,7 +99,9 @@ class ServedServers:
             case _:
                 raise PegboardError(f"Another version of Pegboard asks for '{question.what[:40]}'.")
 
-    async def _called(self, spec: PluginSpec, asked: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
+    async def _call_tool(
+        self, spec: PluginSpec, asked: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
         """Run a tool with the definition that counts here; once more where the server turns out to list another."""
         loader = self._services.loader
         for _ in range(2):

@@ -50,7 +50,7 @@ class ServerAtItsOwner:
 
     async def describe(self) -> Manifest:
         """Return what the server offers."""
-        manifest = manifest_from_json(await self._asked("describe", repeatable=True))
+        manifest = manifest_from_json(await self._ask_owner("describe", repeatable=True))
         if manifest is None:
             raise UpstreamError(
                 f"Server {self._server.name} runs in another version of Pegboard: it is not understood."
@@ -61,56 +61,56 @@ class ServerAtItsOwner:
         """Run one tool."""
         given = {"tool": tool_to_json(tool), "arguments": arguments}
         repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-        return result_from_json(await self._asked("call", given, context, repeatable=repeatable))
+        return result_from_json(await self._ask_owner("call", given, context, repeatable=repeatable))
 
     async def offers(self, kind: ListKind) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire."""
-        return await self._asked("offers", {"kind": kind}, repeatable=True)
+        return await self._ask_owner("offers", {"kind": kind}, repeatable=True)
 
     async def ask(self, method: str, params: JsonObject, context: CallContext) -> JsonObject:
         """Return the result of a request, unchanged."""
-        return await self._asked(
+        return await self._ask_owner(
             "ask", {"method": method, "params": params}, context, repeatable=_is_repeatable(method)
         )
 
     async def restart(self) -> None:
         """Stop the server, and start it anew if it was in use."""
-        await self._asked("restart", repeatable=True)
+        await self._ask_owner("restart", repeatable=True)
 
-    async def _asked(
+    async def _ask_owner(
         self, what: str, given: JsonObject = EMPTY, context: CallContext = _NOBODY, *, repeatable: bool
     ) -> Any:
         """Return what a question comes to; what may have run and is not ``repeatable`` is not asked again."""
         question = ServerQuestion(self._server, what, given, context_to_json(context))
-        response = await self._sent(question, repeatable=repeatable)
+        response = await self._send_question(question, repeatable=repeatable)
         try:
             if response.status_code in _OTHERS:
-                await self._moved(response)
+                await self._note_moved(response)
             if response.status_code != 200:
-                raise self._unreached(f"it answers with the status {response.status_code}")
-            return await _come_to(self._lines(response), context, self._answer)
+                raise self._unreachable_error(f"it answers with the status {response.status_code}")
+            return await _come_to(self._lines(response), context, self._send_answer)
         except (httpx2.TransportError, EOFError):
             raise self._broken_off(repeatable=repeatable) from None
         finally:
             await response.aclose()
 
-    async def _sent(self, question: ServerQuestion, *, repeatable: bool) -> Response:
+    async def _send_question(self, question: ServerQuestion, *, repeatable: bool) -> Response:
         try:
             response = await self._ask(self._replica, question)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            if await self._leases.unreached(self._server, self._replica.id, refused=_is_refused(error)):
-                raise self._unreached("it lives, and cannot be reached there") from None
+            if await self._leases.is_unreachable(self._server, self._replica.id, refused=_is_refused(error)):
+                raise self._unreachable_error("it lives, and cannot be reached there") from None
             raise OtherOwnerError from None
         except httpx2.TransportError:
             raise self._broken_off(repeatable=repeatable) from None
-        self._leases.reached(self._replica.id)
+        self._leases.note_answer_of(self._replica.id)
         return response
 
-    async def _moved(self, response: Response) -> None:
+    async def _note_moved(self, response: Response) -> None:
         """Note that the replica does not run the server; raises ``OtherOwnerError``."""
         if response.status_code == MISDIRECTED:
-            self._leases.ended(self._replica.id)
-        self._leases.moved(self._server, self._replica.id)
+            self._leases.forget_replica(self._replica.id)
+        self._leases.note_moved(self._server, self._replica.id)
         if response.status_code == 503:
             await asyncio.sleep(0.1)  # it lets go of its servers
         raise OtherOwnerError
@@ -120,12 +120,12 @@ class ServerAtItsOwner:
             if line:
                 yield json.loads(line)
 
-    async def _answer(self, answer: JsonObject) -> None:
+    async def _send_answer(self, answer: JsonObject) -> None:
         """Send what a client has answered; where nobody takes it any more, the call is over."""
         with suppress(httpx2.TransportError):
             await (await self._ask(self._replica, ServerQuestion(self._server, "answer", answer))).aclose()
 
-    def _unreached(self, why: str) -> ToolUnavailableError:
+    def _unreachable_error(self, why: str) -> ToolUnavailableError:
         return ToolUnavailableError(
             f"Server {self._server.name} runs in replica {self._replica.id} at {self._replica.address}: {why}.",
             hint="Call it again; if it stays so, check the --address of that replica.",
@@ -159,7 +159,7 @@ async def _come_to(lines: AsyncIterator[Any], context: CallContext, answer: Any)
                 case {"tell": [method, params]} if context.client is not None:
                     await context.client.tell(method, params)
                 case {"ask": [call, number, method, params, about]}:
-                    asking.start(_ask(context, call, number, (method, params, about), answer))
+                    asking.start(_ask_client(context, call, number, (method, params, about), answer))
                 case _:
                     pass  # what a newer version says besides
     finally:
@@ -167,7 +167,9 @@ async def _come_to(lines: AsyncIterator[Any], context: CallContext, answer: Any)
     raise EOFError
 
 
-async def _ask(context: CallContext, call: str, number: int, asked: tuple[str, JsonObject, str], answer: Any) -> None:
+async def _ask_client(
+    context: CallContext, call: str, number: int, asked: tuple[str, JsonObject, str], answer: Any
+) -> None:
     method, params, about = asked
     said: JsonObject
     try:

@@ -74,12 +74,12 @@ class ServerLeases:
         for server in list(self._mine):
             await self._let_go(server)
 
-    def owns(self, server: OwnedServer) -> bool:
+    def may_run(self, server: OwnedServer) -> bool:
         """Return whether this process may run a server now."""
         since = self._mine.get(server)
         return since is not None and monotonic() - since < LASTS - MARGIN
 
-    def owned(self, name: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Return whether this process runs a server of this name."""
         return any(server.name == name for server in self._mine)
 
@@ -89,7 +89,7 @@ class ServerLeases:
         What is known is not asked again. Where its owner has ended without a word, that takes until its lease ends.
         Raises ``StoreError`` where that cannot be known, ``ToolUnavailableError`` where it takes too long.
         """
-        if self.owns(server):
+        if self.may_run(server):
             self._used[server] = monotonic()
             return None
         known = self._heartbeat.others.get(self._theirs.get(server, ""))
@@ -97,14 +97,14 @@ class ServerLeases:
             return known
         lock = self._taking.setdefault(server, asyncio.Lock())
         async with lock:
-            return await self._found(server, monotonic() + within)
+            return await self._find_owner(server, monotonic() + within)
 
-    async def _found(self, server: OwnedServer, until: float) -> Replica | None:
+    async def _find_owner(self, server: OwnedServer, until: float) -> Replica | None:
         backoff = Backoff(first=0.05, longest=0.5, jitter=0.3)
         name = lease_name(server)
         while True:
             began = monotonic()
-            if self.owns(server) or await self._store.take_lease(name, self._heartbeat.own.id, seconds=LASTS):
+            if self.may_run(server) or await self._store.take_lease(name, self._heartbeat.own.id, seconds=LASTS):
                 self._mine[server] = max(began, self._mine.get(server, began))
                 self._used[server] = monotonic()
                 self._theirs.pop(server, None)
@@ -130,34 +130,34 @@ class ServerLeases:
         found = self._heartbeat.others.get(replica)
         return found is not None and found.address == self._heartbeat.own.address
 
-    def moved(self, server: OwnedServer, replica: str) -> None:
+    def note_moved(self, server: OwnedServer, replica: str) -> None:
         """Note that a replica does not run a server any more."""
         if self._theirs.get(server) == replica:
             del self._theirs[server]
 
-    def ended(self, replica: str) -> None:
+    def forget_replica(self, replica: str) -> None:
         """Note that a replica has surely ended: nobody has to wait until its leases end."""
         if len(self._gone) >= MOST:
             self._gone.clear()
         self._gone.add(replica)
         self._theirs = {server: other for server, other in self._theirs.items() if other != replica}
 
-    async def unreached(self, server: OwnedServer, replica: str, *, refused: bool) -> bool:
+    async def is_unreachable(self, server: OwnedServer, replica: str, *, refused: bool) -> bool:
         """Return whether a replica that cannot be reached lives for long, by its heartbeat; it is asked for again else.
 
         One that is stopping lives for a while. ``refused`` says that its machine is there and nobody listens: one that
         has no heartbeat then runs nothing, and others take its servers.
         """
         since = self._unreached.setdefault(replica, monotonic())
-        self.moved(server, replica)
+        self.note_moved(server, replica)
         if await self._heartbeat.lives(replica):
             await asyncio.sleep(_AGAIN)
             return monotonic() - since > STOPS_WITHIN
         if refused:
-            self.ended(replica)
+            self.forget_replica(replica)
         return False
 
-    def reached(self, replica: str) -> None:
+    def note_answer_of(self, replica: str) -> None:
         """Note that a replica answers."""
         self._unreached.pop(replica, None)
 
@@ -165,9 +165,9 @@ class ServerLeases:
         while True:
             await asyncio.sleep(EVERY)
             for server in list(self._mine):
-                await self._keep(server)
+                await self._keep_lease(server)
 
-    async def _keep(self, server: OwnedServer) -> None:
+    async def _keep_lease(self, server: OwnedServer) -> None:
         """Let a lease last on; where it cannot, the server is stopped before another replica may start it."""
         unused = monotonic() - self._used.get(server, 0.0) > LASTS and not self._servers.runs(server)
         if unused:
@@ -181,7 +181,7 @@ class ServerLeases:
             kept = None
         if kept:
             self._mine[server] = began
-        elif kept is False or not self.owns(server):
+        elif kept is False or not self.may_run(server):
             log.warning("server %s is stopped here: its lease could not be kept", server.name)
             await self._stop(server)
 

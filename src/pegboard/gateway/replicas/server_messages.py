@@ -39,12 +39,12 @@ class ServerQuestion(NamedTuple):
     context: JsonObject = EMPTY
 
 
-def written(value: JsonObject) -> bytes:
+def document_line(value: JsonObject) -> bytes:
     """Return a document, as a line."""
-    return json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
+    return json.dumps(value, separators=(",", ":"), default=_plain_mapping).encode() + b"\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain_mapping(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(cast("JsonObject", value))
     raise TypeError(f"{type(value).__name__} is not JSON")

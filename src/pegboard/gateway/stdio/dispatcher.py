@@ -31,7 +31,7 @@ from mcp.shared.message import SessionMessage
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.handlers.arrivals import came_at
 from pegboard.gateway.handlers.server import Gateway
-from pegboard.gateway.protocol.jsonrpc import dumped
+from pegboard.gateway.protocol.jsonrpc import dump_message
 from pegboard.gateway.stdio.line_io import MOST_WAITING
 from pegboard.support import odd_json
 from pegboard.support.mcp_constants import VERSION_KEY
@@ -72,7 +72,7 @@ async def serve(
     if board.fast_path:
         from pegboard.gateway.fast.stdio_calls import FastStdioCalls
 
-        dispatcher.use(FastStdioCalls(gateway, caller, channel.write, dispatcher.started, dispatcher.ended))
+        dispatcher.use(FastStdioCalls(gateway, caller, channel.write, dispatcher.count_started, dispatcher.count_ended))
     try:
         async with dispatcher.running() as (incoming, outgoing):
             await _run_server(gateway, incoming, outgoing, stop)
@@ -81,12 +81,12 @@ async def serve(
 
 
 async def _run_server(gateway: Gateway, incoming: Incoming, outgoing: Outgoing, stop: asyncio.Event) -> None:
-    async def stopped(scope: anyio.CancelScope) -> None:
+    async def stop_scope(scope: anyio.CancelScope) -> None:
         await stop.wait()
         scope.cancel()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(stopped, group.cancel_scope)
+        group.start_soon(stop_scope, group.cancel_scope)
         server = gateway.server
         await server.run(incoming, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()
@@ -127,13 +127,13 @@ class StdioDispatcher:
 
     # -- requests in flight ------------------------------------------------------------------------
 
-    def started(self, number: str | int) -> None:
+    def count_started(self, number: str | int) -> None:
         """Count a request as in flight."""
         self._in_flight.add(number)
         if len(self._in_flight) >= MOST_AT_ONCE:
             self._apply_backpressure()
 
-    def ended(self, number: str | int | None) -> None:
+    def count_ended(self, number: str | int | None) -> None:
         """Count a request as answered, or as cancelled."""
         self._in_flight.discard(number)
         self._one_ended.set()
@@ -196,7 +196,7 @@ class StdioDispatcher:
             case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": str() | int() as number}
             ):
-                self.ended(number)
+                self.count_ended(number)
             case _:
                 pass
         return message
@@ -208,7 +208,7 @@ class StdioDispatcher:
             async for item in from_server:
                 match item.message:
                     case types.JSONRPCResponse(id=number) | types.JSONRPCError(id=str() | int() as number):
-                        self.ended(number)
+                        self.count_ended(number)
                         if number in self._early.answered:
                             self._early.answered.discard(number)
                             continue
@@ -220,7 +220,7 @@ class StdioDispatcher:
 def _text_of(message: types.JSONRPCMessage) -> bytes:
     with contextlib.suppress(ValueError, UnicodeError):
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    return dumped({key: value for key, value in message if key in {*message.model_fields_set, "jsonrpc"}})
+    return dump_message({key: value for key, value in message if key in {*message.model_fields_set, "jsonrpc"}})
 
 
 _DEEPEST: Final = 190
@@ -234,7 +234,7 @@ def _invalid(line: bytes) -> bytes:
     number: str | int | None = None
     code, text = types.PARSE_ERROR, "Parse error: this line is not JSON."
     try:
-        value: Any = odd_json.read(line)
+        value: Any = odd_json.parse_odd_json(line)
     except odd_json.TooDeepError:
         code, text = types.INVALID_REQUEST, _TOO_DEEP
     except ValueError:

@@ -145,7 +145,7 @@ class ThreadReader:
 
     def start(self) -> None:
         """Begin to read."""
-        threading.Thread(target=self._read, name="pegboard-stdin", daemon=True).start()
+        threading.Thread(target=self._read_lines, name="pegboard-stdin", daemon=True).start()
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -158,7 +158,7 @@ class ThreadReader:
     def close(self) -> None:
         """Do nothing: the thread ends with its input, or with the process."""
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         lines, chunk = Lines(), b"-"
         with contextlib.suppress(RuntimeError):  # the loop is closed
             while chunk:
@@ -202,19 +202,19 @@ class LoopWriter:
             if len(self._soon) == 1:
                 self._loop.call_soon(self._flush)
             return
-        self._put(data)
+        self._write_data(data)
 
     def _flush(self) -> None:
         if not self._soon:
             return
         data = b"".join(self._soon)
         self._soon.clear()
-        self._put(data)
+        self._write_data(data)
 
-    def _put(self, data: bytes) -> None:
+    def _write_data(self, data: bytes) -> None:
         done = 0
         if not self._rest:
-            done = self._try(data)
+            done = self._try_write(data)
             if done == len(data) or self._gone:
                 return
             self._empty.clear()
@@ -222,7 +222,7 @@ class LoopWriter:
         self._rest += memoryview(data)[done:]
         self._changed()
 
-    def _try(self, data: bytes | bytearray) -> int:
+    def _try_write(self, data: bytes | bytearray) -> int:
         try:
             return os.write(self._number, data)
         except (BlockingIOError, InterruptedError):
@@ -232,7 +232,7 @@ class LoopWriter:
             return 0
 
     def _writable(self) -> None:
-        done = self._try(self._rest)
+        done = self._try_write(self._rest)
         del self._rest[:done]
         if self._gone:
             self._rest.clear()
@@ -264,7 +264,7 @@ class ThreadWriter:
         self._number, self._changed = number, changed
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._count = 0
-        self._thread = threading.Thread(target=self._run, name="pegboard-stdout", daemon=True)
+        self._thread = threading.Thread(target=self._write_queued, name="pegboard-stdout", daemon=True)
         self._thread.start()
 
     @property
@@ -278,15 +278,15 @@ class ThreadWriter:
         self._queue.put(data)
         self._changed()
 
-    def _run(self) -> None:
+    def _write_queued(self) -> None:
         with contextlib.suppress(OSError, RuntimeError):
             while (data := self._queue.get()) is not None:
                 view = memoryview(data)
                 while view:
                     view = view[os.write(self._number, view) :]
-                self._loop.call_soon_threadsafe(self._done, len(data))
+                self._loop.call_soon_threadsafe(self._note_written, len(data))
 
-    def _done(self, count: int) -> None:
+    def _note_written(self, count: int) -> None:
         self._count -= count
         self._changed()
 
@@ -303,8 +303,8 @@ class LineChannel:
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._receive: Receive = self.lines.put_nowait
         self._waiting_changed: Callable[[], None] | None = None
-        self._writer = writer_of(wire_out, self._changed, 2)
-        self._reader = reader_of(wire_in, self._read)
+        self._writer = writer_of(wire_out, self._notify_waiting_changed, 2)
+        self._reader = reader_of(wire_in, self._take_line)
 
     def connect(self, receive: Receive, waiting_changed: Callable[[], None], before: list[bytes | None]) -> None:
         """Pass lines on from now: those given, then those that wait, then what comes.
@@ -317,10 +317,10 @@ class LineChannel:
         for line in before:
             receive(line)
 
-    def _read(self, line: bytes | None) -> None:
+    def _take_line(self, line: bytes | None) -> None:
         self._receive(line)
 
-    def _changed(self) -> None:
+    def _notify_waiting_changed(self) -> None:
         if self._waiting_changed is not None:
             self._waiting_changed()
 

@@ -18,7 +18,7 @@ from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.naming import label_problem
 from pegboard.errors import UsageError, agent_required
 from pegboard.gateway.clients.only_client import asking_sources
-from pegboard.gateway.process.setup import quiet, stopping
+from pegboard.gateway.process.setup import quiet, stop_on_signals
 from pegboard.gateway.protocol.board_port import ONLY_CLIENT, BoardPort, Caller, chosen_agent
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.stdio.line_io import LineChannel
@@ -39,7 +39,7 @@ async def run_stdio(
     folder = "" if session is not None else folder_digest(Path.cwd())
     caller = caller_of(board, ONLY_CLIENT, agent=agent, session=session, sub_app=sub_app, folder=folder)
     quiet(board.services.masker)
-    with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
+    with standard_descriptors() as (wire_in, wire_out), stop_on_signals() as stop:
         await serve_client(board, LineChannel(wire_in, wire_out), caller, stop, settled)
 
 

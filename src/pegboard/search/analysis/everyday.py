@@ -94,7 +94,7 @@ _QUESTIONS, _ASKS, _POLITE, _READS, _WRITES, _COURTEOUS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Phrase:
+class _PhraseMeaning:
     items: tuple[str, ...]
     means: dict[str, float]
 
@@ -111,10 +111,10 @@ def _items(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _phrases() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, Sequence[_Phrase]]]:
+def _phrases() -> tuple[Mapping[str, Sequence[_PhraseMeaning]], Mapping[str, Sequence[_PhraseMeaning]]]:
     """Return the phrases by their first word, and those whose first is the beginning of a word."""
-    whole: dict[str, list[_Phrase]] = {}
-    begun: dict[str, list[_Phrase]] = {}
+    whole: dict[str, list[_PhraseMeaning]] = {}
+    begun: dict[str, list[_PhraseMeaning]] = {}
     for line in _TABLE.read_text("utf-8").replace("\n  ", " ").splitlines():
         asked, _, meant = line.partition(":")
         for text in asked.split(",") if line else ():
@@ -122,7 +122,7 @@ def _phrases() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, Sequence[_
                 first = items[0]
                 known = begun.setdefault(first[:-1], []) if first.endswith("*") else whole.setdefault(first, [])
                 weight = ONE_WORD if len(items) == 1 else SEVERAL
-                known.append(_Phrase(items, dict.fromkeys(meant.split(), weight)))
+                known.append(_PhraseMeaning(items, dict.fromkeys(meant.split(), weight)))
     return whole, begun
 
 
@@ -156,16 +156,16 @@ def meant_words(text: str) -> Mapping[str, float]:
     words_alone: dict[str, float] = {}
     of_phrases: dict[str, float] = {}
     for at, token in enumerate(tokens):
-        alone, phrases = _begun_by(token)
+        alone, phrases = _meanings_beginning(token)
         words_alone |= alone
         for phrase in phrases:
-            if _fits(phrase.items[1:], tokens, at + 1):
+            if _matches_at(phrase.items[1:], tokens, at + 1):
                 of_phrases |= phrase.means
     return words_alone | of_phrases
 
 
 @lru_cache(maxsize=4_096)
-def _begun_by(token: str) -> tuple[Mapping[str, float], Sequence[_Phrase]]:
+def _meanings_beginning(token: str) -> tuple[Mapping[str, float], Sequence[_PhraseMeaning]]:
     """Return what a word means alone, and the phrases that begin with it."""
     starts = (token[:length] for length in range(_SHORTEST, min(len(token), _LONGEST) + 1))
     found = (*_WHOLE.get(token, ()), *chain.from_iterable(_BEGUN.get(start, ()) for start in starts))
@@ -176,19 +176,19 @@ def _begun_by(token: str) -> tuple[Mapping[str, float], Sequence[_Phrase]]:
     return alone, [phrase for phrase in found if len(phrase.items) > 1]
 
 
-def _fits(items: Sequence[str], tokens: Sequence[str], at: int) -> bool:
+def _matches_at(items: Sequence[str], tokens: Sequence[str], at: int) -> bool:
     """Return whether a phrase stands in a text from a place on."""
     for number, item in enumerate(items):
         if item == _GAP:
             rest, last = items[number + 1 :], min(len(tokens), at + MOST_BETWEEN + 1)
-            return any(_fits(rest, tokens, place) for place in range(at, last))
-        if at >= len(tokens) or not _is(item, tokens[at]):
+            return any(_matches_at(rest, tokens, place) for place in range(at, last))
+        if at >= len(tokens) or not _matches_item(item, tokens[at]):
             return False
         at += 1
     return True
 
 
-def _is(item: str, token: str) -> bool:
+def _matches_item(item: str, token: str) -> bool:
     return item in (token, _ANY) or (item.endswith("*") and token.startswith(item[:-1]))
 
 

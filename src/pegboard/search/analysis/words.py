@@ -124,11 +124,11 @@ def words(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_CLASSES)
         if not text.isascii() or "\0" in text:
-            return [word for token in text.split() for word in _mixed(token)]
+            return [word for token in text.split() for word in _words_of_mixed(token)]
     return [word.lower() for word in _NAME.findall(text)]
 
 
-def _mixed(token: str) -> list[str]:
+def _words_of_mixed(token: str) -> list[str]:
     """Return the words of a token with letters beyond ASCII."""
     found: list[str] = []
     run: list[str] = []
@@ -143,7 +143,7 @@ def _mixed(token: str) -> list[str]:
         else:
             rest = piece
         if rest:
-            found += _pairs(run) + _folded(rest)
+            found += _pairs(run) + _fold_word(rest)
             run = []
     return found + _pairs(run)
 
@@ -153,7 +153,7 @@ def _pairs(run: list[str]) -> list[str]:
     return [first + second for first, second in pairwise(run)] or run
 
 
-def _folded(word: str) -> list[str]:
+def _fold_word(word: str) -> list[str]:
     """Return a word in lower case; in Latin, Greek and Cyrillic without accents."""
     if word.isascii():
         return [part.lower() for part in _NAME.findall(word)]
@@ -228,14 +228,14 @@ def stem(word: str) -> str:
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
-    root = _single(_without(singular(word), _INFLECTIONS))
-    root = _single(_without(root, _DERIVATIONS))
+    root = _without_double_end(_strip_ending(singular(word), _INFLECTIONS))
+    root = _without_double_end(_strip_ending(root, _DERIVATIONS))
     if len(root) > 5 and root.endswith("at"):
         root = root[:-2]
     return root[:-1] + "i" if len(root) > 3 and root.endswith("y") else root
 
 
-def _without(word: str, endings: tuple[tuple[str, int], ...]) -> str:
+def _strip_ending(word: str, endings: tuple[tuple[str, int], ...]) -> str:
     """Return a word without the first of these endings that leaves enough of it."""
     for ending, least in endings:
         rest = word[: -len(ending)]
@@ -244,7 +244,7 @@ def _without(word: str, endings: tuple[tuple[str, int], ...]) -> str:
     return word
 
 
-def _single(word: str) -> str:
+def _without_double_end(word: str) -> str:
     """Return a word with one letter where its end has two."""
     doubled = len(word) > 3 and word[-1] == word[-2] and (word[-1] in _DOUBLE or (word[-1] == "l" and len(word) > 5))
     return word[:-1] if doubled else word

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.meaning.vectors import DocumentVectors, ExampleVectors, QueryVectors
     from pegboard.search.queries import ParsedQuery
-    from pegboard.search.scores import BackgroundNearness, Fused, LexicalScores
+    from pegboard.search.scores import BackgroundNearness, FusedScores, LexicalScores
 
 log = logging.getLogger("pegboard")
 
@@ -57,7 +57,9 @@ class Embedding:
             self._usual_in(index, *parts)
             self._background_of(index, parts[0])
 
-    def fused(self, query: ParsedQuery, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
+    def fuse_scores(
+        self, query: ParsedQuery, context: RankContext, lexical: LexicalScores, index: Index
+    ) -> FusedScores | None:
         """Return how well each row answers a query, by words, by meaning and by past use.
 
         Args:
@@ -71,8 +73,8 @@ class Embedding:
         """
         import numpy as np
 
-        from pegboard.search.meaning.vectors import gains, nearness, said
-        from pegboard.search.scores import Fused, blended
+        from pegboard.search.meaning.vectors import gains, information_in, nearness
+        from pegboard.search.scores import FusedScores, blend_scores
 
         parts = self._parts()
         if parts is None or not index.size:
@@ -88,10 +90,10 @@ class Embedding:
         near = nearness(cosines)
         if alike is not None:
             near = np.maximum(near, np.float32(EXAMPLE) * alike)
-        blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
+        blend = blend_scores(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, queries)
-        said_in_query, background = said(query.text, vectors.table), self._background_of(index, vectors)
-        return Fused(blend=blend, cosines=cosines[0], said=said_in_query, usual=usual, background=background)
+        said_in_query, background = information_in(query.text, vectors.table), self._background_of(index, vectors)
+        return FusedScores(blend=blend, cosines=cosines[0], said=said_in_query, usual=usual, background=background)
 
     def _example_vectors(self) -> ExampleVectors:
         if self._examples is None:
@@ -121,10 +123,10 @@ class Embedding:
     def _parts(self) -> tuple[DocumentVectors, QueryVectors] | None:
         if self._read is None and not self._unreadable:
             from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors, by_table
-            from pegboard.search.meaning.word_vectors import WrongTableError, read_vectors, shipped
+            from pegboard.search.meaning.word_vectors import WrongTableError, read_vectors, shipped_vectors
 
             try:
-                table = shipped() if self._table is None else read_vectors(self._table)
+                table = shipped_vectors() if self._table is None else read_vectors(self._table)
             except WrongTableError as error:
                 self._unreadable = True
                 log.warning("searches go by words alone: %s; install pegboard again", error)

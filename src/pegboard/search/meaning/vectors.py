@@ -100,7 +100,7 @@ def by_table(text: str, table: WordVectors) -> Vector:
     return np.divide(total, np.float32(max(float(np.linalg.norm(total)), 1e-9)), dtype=np.float32)
 
 
-def said(text: str, table: WordVectors) -> float:
+def information_in(text: str, table: WordVectors) -> float:
     """Return how much a query says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
     return float(np.linalg.norm(table.sum(head_and_tail(text))))
 
@@ -117,7 +117,7 @@ class DocumentVectors:
         """Return a matrix for each segment of an index, a column for each document; what is missing is made."""
         known = [self._segments.get(segment) for segment in index.segments]
         if any(matrix is None for matrix in known):
-            self._read(index)
+            self._read_blocks(index)
         found: list[VectorRows] = []
         first = 0
         for segment, matrix in zip(index.segments, known, strict=True):
@@ -131,7 +131,7 @@ class DocumentVectors:
         """Return the cosines of some vectors with each row of an index, a line for each vector."""
         return cosines_of(vectors, self.matrices(index), index)
 
-    def _read(self, index: Index) -> None:
+    def _read_blocks(self, index: Index) -> None:
         """Read the documents of the blocks that are new."""
         new: dict[Block, dict[int, SearchDocument]] = {}
         for document, _, (block, position) in index.entries.values():
@@ -210,7 +210,7 @@ def usually_nearest(vectors: DocumentVectors, queries: QueryVectors, index: Inde
     """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
     nearest: list[float] = []
     if index.size > 1:
-        for row in index.sample(SAMPLE, OF_LARGE):
+        for row in index.sample_rows(SAMPLE, OF_LARGE):
             document = index.documents[row]
             purpose = field_texts(document, "")[FIRST] or spaced_name(document.name)
             cosines = vectors.cosines([queries.vector(purpose)], index)[0]
@@ -268,7 +268,7 @@ class ExampleVectors:
 
     def prepare(self, index: Index, table: WordVectors) -> None:
         """Read the example requests of the rows of an index."""
-        self._of[index] = self._made(index, table)
+        self._of[index] = self._make_examples(index, table)
 
     def nearness(self, vector: NDArray[np.float32], index: Index, table: WordVectors) -> NDArray[np.float32] | None:
         """Return how near the nearest example request of each row is, at least 0; None where no row has any.
@@ -290,16 +290,16 @@ class ExampleVectors:
         found[known.rows] = np.maximum(np.maximum.reduceat(near, known.starts), 0)
         return found
 
-    def _made(self, index: Index, table: WordVectors) -> _RowExamples:
+    def _make_examples(self, index: Index, table: WordVectors) -> _RowExamples:
         asked = [(row, texts) for row, document in enumerate(index.documents) if (texts := examples_of(document))]
-        parts = [self._read(texts, table) for _, texts in asked]
+        parts = [self._read_texts(texts, table) for _, texts in asked]
         return _RowExamples(
             rows=np.array([row for row, _ in asked], np.int64),
             starts=np.cumsum([0, *map(len, parts)], dtype=np.int64)[:-1],
             matrix=np.concatenate(parts) if parts else np.zeros((0, table.columns), np.float32),
         )
 
-    def _read(self, texts: tuple[str, ...], table: WordVectors) -> NDArray[np.float32]:
+    def _read_texts(self, texts: tuple[str, ...], table: WordVectors) -> NDArray[np.float32]:
         known = self._known.get(texts)
         if known is None:
             known = self._known[texts] = table.steps([(text, "") for text in texts]).astype(np.float32)

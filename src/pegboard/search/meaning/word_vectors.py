@@ -75,10 +75,10 @@ class WordPieces:
         found: list[int] = []
         for word in words:
             pieces = known.get(word)
-            found += self._cut(word) if pieces is None else pieces
+            found += self._pieces_of(word) if pieces is None else pieces
         return found
 
-    def _cut(self, word: str) -> tuple[int, ...]:
+    def _pieces_of(self, word: str) -> tuple[int, ...]:
         pieces = self._pieces(word)
         if len(self._known) >= _KEPT_WORDS:
             self._known.clear()
@@ -150,10 +150,10 @@ class WordVectors:
         found = np.zeros((len(texts), self.columns), np.int16)
         for start in range(0, len(texts), _TOGETHER):
             part = texts[start : start + _TOGETHER]
-            found[start : start + len(part)] = self._steps(part)
+            found[start : start + len(part)] = self._steps_of_texts(part)
         return found
 
-    def _steps(self, texts: Sequence[tuple[str, str]]) -> Steps:
+    def _steps_of_texts(self, texts: Sequence[tuple[str, str]]) -> Steps:
         numbers: list[int] = []
         shares: list[float] = []
         lengths: list[int] = []
@@ -179,7 +179,7 @@ def in_steps(vectors: NDArray[np.float32]) -> Steps:
 
 
 @cache
-def shipped() -> WordVectors:
+def shipped_vectors() -> WordVectors:
     """Return the table of this package."""
     return read_vectors(SHIPPED)
 

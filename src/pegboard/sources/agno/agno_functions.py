@@ -29,7 +29,7 @@ class AgnoFunction:
 
     def tool(self, plugin: str) -> Tool:
         """Return the tool as the catalog knows it."""
-        schema, confirmation = _confirmed(self.described, parameters_schema(self.described.parameters))
+        schema, confirmation = _split_confirmation(self.described, parameters_schema(self.described.parameters))
         return Tool(
             plugin=plugin,
             name=self.runs.name,
@@ -70,16 +70,16 @@ def _annotations(function: Any, confirmation: Confirmation | None) -> JsonObject
     return Frozen(found)
 
 
-def _confirmed(function: Any, schema: JsonObject) -> tuple[JsonObject, Confirmation | None]:
+def _split_confirmation(function: Any, schema: JsonObject) -> tuple[JsonObject, Confirmation | None]:
     """Return what the model gives, and what a person does before the function runs (T13)."""
     if function.external_execution:
         return schema, Confirmation(kind="external")
     if function.requires_user_input:
-        return _filled_in(function, schema)
+        return _without_filled_fields(function, schema)
     return schema, Confirmation(kind="confirm") if function.requires_confirmation else None
 
 
-def _filled_in(function: Any, schema: JsonObject) -> tuple[JsonObject, Confirmation]:
+def _without_filled_fields(function: Any, schema: JsonObject) -> tuple[JsonObject, Confirmation]:
     """Return the schema without the fields that a person fills in: those that are named, else all."""
     described = {field.name: field for field in function.user_input_schema or ()}
     names = [name for name in function.user_input_fields or described if name in described]
@@ -111,27 +111,27 @@ def parameters_schema(schema: JsonObject) -> JsonObject:
     >>> parameters_schema({"type": "object", "properties": {"value": {**_ANYTHING, "description": "A value."}}})
     {'type': 'object', 'properties': {'value': {'description': 'A value.'}}}
     """
-    return Frozen(_inside(schema))
+    return Frozen(_clean_schema(schema))
 
 
-def _inside(schema: JsonObject) -> dict[str, Any]:
+def _clean_schema(schema: JsonObject) -> dict[str, Any]:
     clean = dict(schema)
     for key in _BY_NAME:
         if isinstance(parts := clean.get(key), dict):
-            clean[key] = {name: _opened(part) for name, part in cast("dict[str, Any]", parts).items()}
+            clean[key] = {name: _open_schema(part) for name, part in cast("dict[str, Any]", parts).items()}
     for key in _LISTED:
         if isinstance(parts := clean.get(key), list):
-            clean[key] = [_opened(part) for part in cast("list[Any]", parts)]
+            clean[key] = [_open_schema(part) for part in cast("list[Any]", parts)]
     for key in _SINGLE:
         if key in clean:
-            clean[key] = _opened(clean[key])
+            clean[key] = _open_schema(clean[key])
     return clean
 
 
-def _opened(schema: Any) -> Any:
+def _open_schema(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     given = cast("dict[str, Any]", schema)
     if {key: value for key, value in given.items() if key != "description"} == _ANYTHING:
         return {key: value for key, value in given.items() if key == "description"}
-    return _inside(given)
+    return _clean_schema(given)

@@ -14,10 +14,10 @@ from typing import Any, Final, cast
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, SessionDataStore
-from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkResult
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
 from pegboard.sources.agno.databases import SharedDatabase
-from pegboard.sources.agno.execution import run
+from pegboard.sources.agno.execution import run_function
 from pegboard.sources.agno.loggers import collected_warnings
 from pegboard.sources.agno.run_contexts import SessionStates, function_under_way
 from pegboard.sources.agno.schedules import CREATE, MODULE, AgnoSchedules
@@ -31,11 +31,11 @@ from pegboard.sources.agno.shortfalls import (
 from pegboard.sources.signatures import (
     Parameters,
     WithoutHooks,
-    called,
     construct,
-    in_thread,
+    find_tool,
     parameters_of,
     refused_override,
+    run_in_thread,
     summary,
 )
 from pegboard.sources.stdout import plugin_output
@@ -82,15 +82,15 @@ class AgnoPlugin(WithoutHooks):
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function as Agno would, without an agent; a failure is an error result."""
-        function = called(self.functions, plugin, name)
-        beside = BesideResult(ends=function.runs.stop_after_tool_call, shown=function.runs.show_result)
+        function = find_tool(self.functions, plugin, name)
+        beside = FrameworkResult(ends=function.runs.stop_after_tool_call, shown=function.runs.show_result)
         under_way = FRAMEWORK_RUN.get()
         if under_way is not None and function_under_way() is not None:
             under_way.returned[f"{plugin}/{name}"] = beside
-        async with self.states.prepared(function.runs, context) as prepared:
-            result = await run(prepared, arguments, beside)
+        async with self.states.prepare_function(function.runs, context) as prepared:
+            result = await run_function(prepared, arguments, beside)
         if self.schedules is not None and name == CREATE and not result.is_error:
-            await in_thread(self.schedules.made, plugin, result, context)
+            await run_in_thread(self.schedules.note_schedule, plugin, result, context)
         return result
 
     def predicate(self, name: str) -> None:
@@ -100,7 +100,7 @@ class AgnoPlugin(WithoutHooks):
         """Close the connections of a toolkit that was constructed here."""
         if self.owned:
             with plugin_output(), suppress(Exception):  # a service that is gone is closed enough
-                outcome = await in_thread(self.toolkit.close)
+                outcome = await run_in_thread(self.toolkit.close)
                 if inspect.isawaitable(outcome):
                     await outcome
 
@@ -120,7 +120,9 @@ class AgnoToolkits:
         self._states = SessionStates(store)
         self.schedules = AgnoSchedules(self._database)
 
-    def constructed(self, loader: str, overrides: JsonObject, *, plugin: str, packages: Sequence[str]) -> AgnoPlugin:
+    def construct_toolkit(
+        self, loader: str, overrides: JsonObject, *, plugin: str, packages: Sequence[str]
+    ) -> AgnoPlugin:
         """Return the toolkit that ``module:Class`` names; blocks, and may contact its service.
 
         Raises ``ToolUnavailableError`` with what to install, set or give.
@@ -133,7 +135,7 @@ class AgnoToolkits:
                 raise lacks_package(plugin, error, packages) from error
             except BaseException as error:  # whatever a module raises when it is imported
                 raise could_not_construct(plugin, error, Parameters(), None, logged, packages) from error
-            return self._made(target, overrides, plugin, packages, logged)
+            return self._make_plugin(target, overrides, plugin, packages, logged)
 
     def adopt(
         self, target: object, overrides: JsonObject, *, plugin: str, parameters: Parameters | None = None
@@ -144,7 +146,7 @@ class AgnoToolkits:
             return None
         if isinstance(target, type) and issubclass(target, base):
             with collected_warnings() as logged:
-                return self._made(target, overrides, plugin, (), logged)
+                return self._make_plugin(target, overrides, plugin, (), logged)
         if not isinstance(target, base):
             return None
         for name in overrides:
@@ -156,7 +158,7 @@ class AgnoToolkits:
         """Close the database."""
         self._database.close()
 
-    def _made(
+    def _make_plugin(
         self, target: type, overrides: JsonObject, plugin: str, packages: Sequence[str], logged: list[str]
     ) -> AgnoPlugin:
         parameters = Parameters()
@@ -201,7 +203,7 @@ class AgnoToolkits:
                 f"plugin '{plugin}' needs {' and '.join(map(repr, absent))}, not installed.",
                 hint=install_hint(*absent),
             )
-        return _without(found, _DATABASE), {_DATABASE: self._database.get()}
+        return _without_parameter(found, _DATABASE), {_DATABASE: self._database.get()}
 
 
 def _with_own_globals(toolkit: Any) -> Any:
@@ -214,7 +216,7 @@ def _with_own_globals(toolkit: Any) -> Any:
     return toolkit
 
 
-def _without(parameters: Parameters, name: str) -> Parameters:
+def _without_parameter(parameters: Parameters, name: str) -> Parameters:
     return replace(
         parameters,
         adapters=Frozen({key: value for key, value in parameters.adapters.items() if key != name}),

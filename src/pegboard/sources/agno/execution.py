@@ -9,41 +9,41 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, text_result
-from pegboard.ports.framework_runs import BesideResult
-from pegboard.sources.signatures import as_result, failure, given_up, image_type, in_thread
+from pegboard.ports.framework_runs import FrameworkResult
+from pegboard.sources.signatures import as_result, failure, image_type, is_abandoned, run_in_thread
 from pegboard.sources.stdout import plugin_output
 
 
-async def run(function: Any, arguments: JsonObject, beside: BesideResult) -> CallResult:
+async def run_function(function: Any, arguments: JsonObject, beside: FrameworkResult) -> CallResult:
     """Return what a function returned; a failure is an error result, and what was raised stands beside it."""
     with plugin_output():
         try:
-            outcome = await _executed(function, arguments)
+            outcome = await _execute_function(function, arguments)
             if outcome.status != "success":
                 return text_result(str(outcome.error or "the tool failed"), is_error=True)
-            return _result_of(await _settled(outcome.result))
+            return _result_of(await _collect_generator(outcome.result))
         except BaseException as error:  # whatever a toolkit raises is the tool's own failure
-            if given_up(error):
+            if is_abandoned(error):
                 raise
             beside.raised = error
             return failure(error)
 
 
-async def _executed(function: Any, arguments: JsonObject) -> Any:
+async def _execute_function(function: Any, arguments: JsonObject) -> Any:
     call: Any = importlib.import_module("agno.tools.function").FunctionCall
     request = call(function=function, arguments=dict(arguments))
     if inspect.iscoroutinefunction(function.entrypoint) or inspect.isasyncgenfunction(function.entrypoint):
         return await request.aexecute()
-    return await in_thread(request.execute)
+    return await run_in_thread(request.execute)
 
 
-async def _settled(value: Any) -> Any:
+async def _collect_generator(value: Any) -> Any:
     """Return what a generator yields, joined where it is text."""
     parts: list[Any]
     if inspect.isasyncgen(value):
         parts = [part async for part in value]
     elif inspect.isgenerator(value):
-        parts = await in_thread(lambda: list(cast("Iterator[Any]", value)))
+        parts = await run_in_thread(lambda: list(cast("Iterator[Any]", value)))
     else:
         return value
     return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
@@ -55,14 +55,14 @@ def _result_of(value: Any) -> CallResult:
         return as_result(value)
     blocks: list[JsonObject] = [{"type": "text", "text": value.content}]
     for kind, fallback in (("images", "image/png"), ("audios", "audio/mpeg"), ("videos", "video/mp4"), ("files", "")):
-        blocks.extend(_medium(item, fallback) for item in getattr(value, kind, None) or ())
+        blocks.extend(_media_block(item, fallback) for item in getattr(value, kind, None) or ())
     extra = dict(value.metadata or {})
     return CallResult(
         content=tuple(blocks), structured=extra.get("structured_content"), meta=extra.get("meta") or EMPTY
     )
 
 
-def _medium(item: Any, fallback: str) -> JsonObject:
+def _media_block(item: Any, fallback: str) -> JsonObject:
     """Return a block for one of Agno's media: its bytes, else a link to it."""
     data = item.content if isinstance(getattr(item, "content", None), bytes) else b""
     kind = getattr(item, "mime_type", None) or image_type(data) or fallback or "application/octet-stream"

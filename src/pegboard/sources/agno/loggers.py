@@ -13,7 +13,7 @@ from typing import Final
 _NAMES: Final = ("agno", "agno-team", "agno-workflow")
 
 
-class _Silence:
+class _SilencedLoggers:
     """What Agno's own import made of its loggers, put aside while anybody uses them through Pegboard.
 
     Agno logs to standard output unless somebody configured its loggers before; where the host
@@ -53,7 +53,7 @@ class _Silence:
                 self._before.clear()
 
 
-_silence = _Silence()
+_silence = _SilencedLoggers()
 
 
 class QuietLoggers:

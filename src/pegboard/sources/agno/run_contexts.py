@@ -63,7 +63,7 @@ class SessionStates:
         self._states: OrderedDict[SessionKey, _State] = OrderedDict()
 
     @asynccontextmanager
-    async def prepared(self, function: Any, context: CallContext) -> AsyncGenerator[Any]:
+    async def prepare_function(self, function: Any, context: CallContext) -> AsyncGenerator[Any]:
         """Return a copy of a function for one call, with the agent, team and state of the run of Agno under way.
 
         Without one the principal is the user, and what the function keeps is stored at the end.
@@ -77,7 +77,7 @@ class SessionStates:
             return
         key = SessionKey(principal=context.principal, agent=context.agent, session=context.session)
         store = self._store if key.session else None  # nothing is stored of a session without an id
-        state = self._of(key)
+        state = self._state_of(key)
         state.calls += 1
         try:
             async with state.lock:
@@ -94,11 +94,11 @@ class SessionStates:
                 left: Any = made.session_state
                 state.values = left if isinstance(left, dict) else state.values
                 if store is not None:
-                    await _keep(store, key, state)
+                    await _store_changes(store, key, state)
         finally:
             state.calls -= 1
 
-    def _of(self, key: SessionKey) -> _State:
+    def _state_of(self, key: SessionKey) -> _State:
         state = self._states.setdefault(key, _State())
         self._states.move_to_end(key)
         if len(self._states) > _MOST_SESSIONS:
@@ -114,7 +114,7 @@ def function_under_way() -> Any | None:
     return run.context if run is not None and base is not None and isinstance(run.context, base) else None
 
 
-async def _keep(store: SessionDataStore, key: SessionKey, state: _State) -> None:
+async def _store_changes(store: SessionDataStore, key: SessionKey, state: _State) -> None:
     async with state.lock:
         changes = state.changes()
         try:

@@ -26,7 +26,7 @@ class AgnoSchedules:
         self._database = database
         self._worker = f"pegboard-{uuid4().hex[:12]}"
 
-    def made(self, plugin: str, result: CallResult, context: CallContext) -> None:
+    def note_schedule(self, plugin: str, result: CallResult, context: CallContext) -> None:
         """Note whose a schedule is that was just made: the principal alone is not enough to run it as its owner."""
         with suppress(ValueError, TypeError, KeyError):
             made = json.loads(joined_text(result))["id"]

@@ -23,7 +23,7 @@ _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 def lacks_package(plugin: str, error: ImportError, packages: Sequence[str]) -> ToolUnavailableError:
     """Return the error for a package that is not installed, with the line that installs it."""
     module = _absent_module(error)
-    lack = f"needs '{module}', which is not installed." if module else f"lacks a package: {_ended(_line(error))}"
+    lack = f"needs '{module}', which is not installed." if module else f"lacks a package: {_end_sentence(_line(error))}"
     return ToolUnavailableError(f"plugin '{plugin}' {lack}", hint=_install_hint(str(error), packages, module))
 
 
@@ -40,7 +40,7 @@ def could_not_construct(
     lacking = next((text for text in logged if "pip install" in text), "")
     hint = _install_hint(lacking or reason, packages) if "pip install" in (lacking or reason) else ""
     return ToolUnavailableError(
-        f"plugin '{plugin}' could not be constructed: {_ended(lacking or reason)}",
+        f"plugin '{plugin}' could not be constructed: {_end_sentence(lacking or reason)}",
         hint=hint or _credential_hint(plugin, reason, parameters, target),
     )
 
@@ -53,7 +53,7 @@ def lacks_credential(
     if not lacking:
         return None
     hint = _credential_hint(plugin, lacking, parameters, target)
-    return ToolUnavailableError(f"plugin '{plugin}' lacks a credential: {_ended(lacking)}", hint=hint)
+    return ToolUnavailableError(f"plugin '{plugin}' lacks a credential: {_end_sentence(lacking)}", hint=hint)
 
 
 def _absent_module(error: BaseException | None) -> str:
@@ -71,12 +71,12 @@ def _install_hint(text: str, packages: Sequence[str], module: str = "") -> str:
     named = shlex.split(found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")) if found else []
     if any(one.startswith("agno[") for one in named):  # an extra brings all that it needs
         return install_hint(*named)
-    known = {_plain(one) for one in named}
-    missing = [*named, *(one for one in absent_packages(packages) if _plain(one) not in known)]
+    known = {_canonical_name(one) for one in named}
+    missing = [*named, *(one for one in absent_packages(packages) if _canonical_name(one) not in known)]
     return install_hint(*(missing or [distribution_of(module or "agno")]))
 
 
-def _plain(requirement: str) -> str:
+def _canonical_name(requirement: str) -> str:
     """Return the name of a package as an index compares it."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
@@ -90,7 +90,7 @@ def tools_without(
     """
     found: dict[str, str] = {}
     for package in absent_packages(packages):
-        names = re.compile(rf"\b{re.escape(_plain(package).replace('-', '_'))}\b")
+        names = re.compile(rf"\b{re.escape(_canonical_name(package).replace('-', '_'))}\b")
         if any("not installed" in text and names.search(text) for text in logged):
             for name, method in inspect.getmembers(target, inspect.isfunction):
                 if not name.startswith("_") and name not in functions and names.search(_source(method)):
@@ -129,7 +129,7 @@ def _variables(target: object, secrets: Sequence[str]) -> Iterator[str]:
         yield from re.findall(rf"\b{name}\b[^\n]*(?:getenv|environ\.get)\(\s*[\"']([A-Z][A-Z0-9_]+)", source)
 
 
-def _ended(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 

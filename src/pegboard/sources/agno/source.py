@@ -14,7 +14,7 @@ from pegboard.sources.agno.construction import AgnoToolkits
 from pegboard.sources.agno.loggers import QuietLoggers
 from pegboard.sources.agno.schedules import MODULE
 from pegboard.sources.code import note_import
-from pegboard.sources.signatures import LocalPlugin, LocalSource, Making, built, in_thread
+from pegboard.sources.signatures import LocalPlugin, LocalSource, PluginMaking, build_plugin, run_in_thread
 from pegboard.support.installed import install_hint
 
 _LOADER: Final = "agno:"
@@ -36,11 +36,11 @@ class AgnoSource(LocalSource):
         """Take a schedule that is due, where the plugin is the toolkit that stores them."""
         assert isinstance(spec, RegisteredSpec)
         stores = spec.loader.startswith(f"{_LOADER}{MODULE}:") and importlib.util.find_spec("agno") is not None
-        return await in_thread(self._toolkits.schedules.claim) if stores else None
+        return await run_in_thread(self._toolkits.schedules.claim) if stores else None
 
     async def note_run(self, due: DueSchedule, error: str) -> None:
         """Keep in the history of a schedule that it was run."""
-        await in_thread(self._toolkits.schedules.note_run, due, error)
+        await run_in_thread(self._toolkits.schedules.note_run, due, error)
 
     async def aclose(self) -> None:
         """Close the toolkits that have a connection and their database, and give Agno's loggers back."""
@@ -48,29 +48,31 @@ class AgnoSource(LocalSource):
         self._toolkits.close()
         self._loggers.close()
 
-    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+    def _making_of(self, spec: PluginSpec, overrides: JsonObject) -> PluginMaking:
         assert isinstance(spec, RegisteredSpec)
 
-        def found() -> tuple[object, bool]:
+        def find_agno() -> tuple[object, bool]:
             note_import(spec)
             installed = importlib.util.find_spec("agno") is not None
             return installed, installed
 
-        def made(installed: object) -> LocalPlugin:
+        def make_plugin(installed: object) -> LocalPlugin:
             if not installed:
                 return _without_agno(spec, overrides)
             self._loggers.begin()
             loader = spec.loader.removeprefix(_LOADER)
-            return self._toolkits.constructed(loader, overrides, plugin=spec.name, packages=spec.packages)
+            return self._toolkits.construct_toolkit(loader, overrides, plugin=spec.name, packages=spec.packages)
 
         key = (spec.name, spec.loader, variant_key(overrides))
-        return Making(key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle)
+        return PluginMaking(
+            key=key, plugin=spec.name, find=find_agno, make=make_plugin, timeout=spec.timeout, idle=spec.idle
+        )
 
 
 def _without_agno(spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
     """Return what stands in for a toolkit where Agno is not installed; it takes no overrides."""
     if spec.counterpart and not overrides:
-        return built(importlib.import_module(spec.counterpart), overrides, plugin=spec.name)
+        return build_plugin(importlib.import_module(spec.counterpart), overrides, plugin=spec.name)
     raise ToolUnavailableError(
         f"plugin '{spec.name}' is a toolkit of Agno, which is not installed.",
         hint=install_hint(*spec.packages, extra="agno"),

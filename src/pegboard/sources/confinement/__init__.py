@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         named_paths,
         points_to_socket,
         policy_for,
-        removed,
+        remove_folder,
     )
     from pegboard.sources.confinement.disk import SYSTEM
     from pegboard.sources.confinement.kept_refusals import KeptRefusals
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SYSTEM", "ConfinementPolicy", "InstalledProgram", "KeptRefusals", "RefusalReader", "available",
     "caches_of", "confined_command", "found_program", "given_files", "installed_program", "line_for", "made_temporary",
-    "named_paths", "points_to_socket", "policy_for", "refusal_lines", "removed", "with_refusals",
+    "named_paths", "points_to_socket", "policy_for", "refusal_lines", "remove_folder", "with_refusals",
 ]  # fmt: skip
 
 # Most starts confine nothing.

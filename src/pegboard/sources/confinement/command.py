@@ -18,7 +18,15 @@ from typing import Final, Literal
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import CONFINE_DEFAULT, OWN_FOLDER, Confinement
-from pegboard.sources.confinement.disk import SYSTEM, RealDisk, holds, module_folders, program, script_files, withheld
+from pegboard.sources.confinement.disk import (
+    SYSTEM,
+    RealDisk,
+    is_or_holds,
+    module_folders,
+    program,
+    script_files,
+    withheld_paths,
+)
 from pegboard.sources.confinement.plan import ConfinedPlugin, plan
 from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.support import user_folders
@@ -48,9 +56,9 @@ def available(network: tuple[int, ...] | None = None) -> str | None:
         return None if shutil.which("sandbox-exec") else "there is no `sandbox-exec`"
     if sys.platform != "linux":
         return "only Linux and macOS can"
-    from pegboard.sources.confinement.launcher import missing
+    from pegboard.sources.confinement.launcher import missing_support
 
-    return missing(network) or None
+    return missing_support(network) or None
 
 
 def policy_for(
@@ -84,7 +92,7 @@ def policy_for(
     _, roots = program(command, env, cwd)
     folder = os.path.abspath(confinement.folder or cwd or os.getcwd())  # noqa: PTH100, PTH109
     code = (*reads, *script_files((command, *args), cwd, folder))
-    roots = [each for each in roots if not holds(each, os.path.realpath(folder))]
+    roots = [each for each in roots if not is_or_holds(each, os.path.realpath(folder))]
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     known = own or OwnPaths()
     if OWN_FOLDER in confinement.write:
@@ -96,7 +104,7 @@ def policy_for(
         reads=(*roots, *code),
         lists=tuple(module_folders(code, home)),
         home=home,
-        withheld=withheld(),
+        withheld=withheld_paths(),
         caches=str(caches_of(name, folder)),
         temporary=temporary,
     )
@@ -130,7 +138,7 @@ def made_temporary(name: str) -> str:
     return os.path.realpath(made)
 
 
-def removed(temporary: str) -> None:
+def remove_folder(temporary: str) -> None:
     """Remove the temporary folder of one start, once its process has ended."""
     if temporary:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -151,7 +159,7 @@ def confined_command(
     if found is None:
         return command, tuple(args), own
     Path(policy.caches).mkdir(parents=True, exist_ok=True, mode=0o700)
-    settled = replace(policy, write=tuple(_resolved(each) for each in policy.write))
+    settled = replace(policy, write=tuple(_resolve_path(each) for each in policy.write))
     absolute = os.path.abspath(found)  # noqa: PTH100
     if sys.platform == "darwin":
         from pegboard.sources.confinement.seatbelt import profile
@@ -160,7 +168,7 @@ def confined_command(
     return sys.executable, ("-I", "-S", LAUNCHER, settled.text(), absolute, *args), own
 
 
-def _resolved(path: str) -> str:
+def _resolve_path(path: str) -> str:
     return os.path.realpath(path)
 
 
@@ -174,7 +182,7 @@ def environment(env: Mapping[str, str], policy: ConfinementPolicy) -> dict[str, 
     if policy.network and 53 in policy.network:
         kept.setdefault("RES_OPTIONS", "use-vc")  # names are asked for by TCP: there is no UDP
     settings = [os.path.expanduser(each) for each in _OF_GIT]  # noqa: PTH111
-    if any(os.path.exists(each) and not policy.reads(_resolved(each)) for each in settings):  # noqa: PTH110
+    if any(os.path.exists(each) and not policy.reads(_resolve_path(each)) for each in settings):  # noqa: PTH110
         kept.setdefault("GIT_CONFIG_GLOBAL", os.devnull)  # git ends where its settings are there and may not be read
     return kept
 

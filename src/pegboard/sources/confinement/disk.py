@@ -34,7 +34,7 @@ _SHEBANG: Final = 256
 class RealDisk:
     """The file system of this machine."""
 
-    def resolved(self, path: str) -> str | None:
+    def resolve_path(self, path: str) -> str | None:
         """Return a path with its links followed, or None where nothing is there."""
         try:
             return os.path.realpath(path, strict=True)
@@ -57,7 +57,7 @@ class RealDisk:
             yield each.name, "link" if each.is_symlink() else "folder" if each.is_dir() else "file"
 
 
-def withheld() -> frozenset[str]:
+def withheld_paths() -> frozenset[str]:
     """Return what the system keeps from users, where this one is root and it keeps it from nobody."""
     return _OF_ROOT if hasattr(os, "geteuid") and os.geteuid() == 0 else frozenset()
 
@@ -85,7 +85,7 @@ def script_files(args: Sequence[str], cwd: str | None, folder: str) -> Iterator[
         if not script or not os.path.isfile(script):  # noqa: PTH113
             continue
         for package in _package(script, home):
-            if not holds(package, own):
+            if not is_or_holds(package, own):
                 yield package
                 continue
             top, name = os.path.split(script)
@@ -94,7 +94,7 @@ def script_files(args: Sequence[str], cwd: str | None, folder: str) -> Iterator[
             yield from (os.path.join(package, each) for each in _OF_PACKAGES)  # noqa: PTH118
 
 
-def holds(folder: str, own: str) -> bool:
+def is_or_holds(folder: str, own: str) -> bool:
     """Return whether a folder is that of a plugin, or above it."""
     return f"{own}/".startswith(f"{folder.rstrip('/')}/")
 
@@ -119,7 +119,7 @@ def _roots(file: str, home: str, env: Mapping[str, str], depth: int = 0) -> Iter
         settings = os.path.join(prefix, "pyvenv.cfg")  # noqa: PTH118
         if os.path.isfile(settings):  # noqa: PTH113
             yield prefix
-            if depth < 3 and (base := _home_of(settings)):
+            if depth < 3 and (base := _cache_home_of(settings)):
                 yield from _roots(os.path.join(base, "python3"), home, env, depth + 1)  # noqa: PTH118
         elif os.path.basename(folder) in ("bin", "shims") and prefix not in (home, "/"):  # noqa: PTH119
             yield folder
@@ -146,7 +146,7 @@ def _manager(path: str, home: str) -> Iterator[str]:
         yield f"{home}/{'/'.join(parts[:2])}"
 
 
-def _home_of(settings: str) -> str:
+def _cache_home_of(settings: str) -> str:
     try:
         lines = Path(settings).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -28,7 +28,7 @@ class KeptRefusals:
         self._folder = folder
         self._written: set[tuple[str, str, str, str]] = set()
 
-    def of(self, plugin: str, confinement: Confinement | None) -> tuple[RefusedAccess, ...]:
+    def refusals_of(self, plugin: str, confinement: Confinement | None) -> tuple[RefusedAccess, ...]:
         """Return what processes of a plugin were refused, whoever has started them."""
         if self._folder is None or confinement is None:
             return ()
@@ -47,7 +47,9 @@ class KeptRefusals:
         if self._folder is None or known in self._written or mask(one.text) != one.text:
             return
         self._written.add(known)
-        before = [each for each in self.of(plugin, confinement) if (each.kind, each.what) != (one.kind, one.what)]
+        before = [
+            each for each in self.refusals_of(plugin, confinement) if (each.kind, each.what) != (one.kind, one.what)
+        ]
         kept = {"under": under, "refused": [asdict(each) for each in (one, *before)][:MOST_KEPT]}
         with suppress(OSError):
             make_private(self._folder)

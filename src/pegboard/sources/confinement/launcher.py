@@ -55,7 +55,7 @@ _HIGHEST_PORT, _FILE_LOCKS = 65535, 10
 _FAST_OPEN: Final = 0x20000000
 
 
-class _Machine(NamedTuple):
+class _MachineNumbers(NamedTuple):
     """The numbers of one kind of processor: its own, and those of its system calls.
 
     ``refused`` go around the rules: rings of requests that no filter sees, keys of the user, code in the kernel and its
@@ -79,7 +79,7 @@ _UNKNOWN: Final = (435, 469)
 """What is answered as by a kernel that lacks it, since programs know what to do then: a process in a control group that
 its maker names (`clone3`: the older call starts the others), attributes of a file by its path (`file_setattr`)."""
 _MACHINES: Final = {
-    "x86_64": _Machine(
+    "x86_64": _MachineNumbers(
         audit=0xC000003E,
         socket=41,
         socketpair=53,
@@ -89,7 +89,7 @@ _MACHINES: Final = {
         controls=(302, 203, 142, 144, 314),
         priorities=((141, 0), (251, 1)),
     ),
-    "aarch64": _Machine(
+    "aarch64": _MachineNumbers(
         audit=0xC00000B7,
         socket=198,
         socketpair=199,
@@ -104,7 +104,7 @@ _MACHINES: Final = {
 _FilterStep = tuple[int, int, int, int]
 
 
-def missing(network: tuple[int, ...] | None = None) -> str:
+def missing_support(network: tuple[int, ...] | None = None) -> str:
     """Return what this system lacks to confine a process, or nothing; it changes nothing.
 
     Args:
@@ -136,7 +136,7 @@ def confine(policy: dict[str, Any]) -> None:
     if policy["network"] != []:
         _mark(libc, policy)
     _rule_files_and_ports(policy)
-    steps = _steps(machine, policy["network"])
+    steps = _filter_steps(machine, policy["network"])
     code = b"".join(struct.pack("=HBBI", *step) for step in steps)
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(steps), ctypes.addressof(held))
@@ -190,7 +190,7 @@ def _rule_files_and_ports(policy: dict[str, Any]) -> None:
     )
     for kind, rights in kinds:
         for path in policy[kind]:
-            _grant(ruleset, path, rights)
+            _grant_path(ruleset, path, rights)
     for port in ports or () if net else ():
         if _call(_ADD_RULE, ruleset, 2, struct.pack("=QQ", _TCP, port), 0) != 0:
             raise _failure(f"the rule for port {port}")
@@ -199,7 +199,7 @@ def _rule_files_and_ports(policy: dict[str, Any]) -> None:
     os.close(ruleset)
 
 
-def _grant(ruleset: int, path: str, rights: int) -> None:
+def _grant_path(ruleset: int, path: str, rights: int) -> None:
     """Grant rights on a path and what is below it; one that is not there any more, or is a link by now, is passed over.
 
     The policy has paths without links: what was a folder then may since have been replaced by what it may not reach.
@@ -217,7 +217,7 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
         os.close(handle)
 
 
-def _steps(machine: _Machine, ports: list[int] | None) -> list[_FilterStep]:
+def _filter_steps(machine: _MachineNumbers, ports: list[int] | None) -> list[_FilterStep]:
     """Return the filter: which system calls come through, by their number and, for sockets, by their arguments."""
     steps = [
         _step(_LOAD, _MACHINE),
@@ -228,17 +228,17 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_FilterStep]:
         _step(_RETURN, _ERROR | _ENOSYS),
     ]
     for number in (*machine.refused, *machine.shared):
-        steps += _where(number, [_step(_RETURN, _ERROR | _EPERM)])
+        steps += _for_call(number, [_step(_RETURN, _ERROR | _EPERM)])
     for number in _UNKNOWN:
-        steps += _where(number, [_step(_RETURN, _ERROR | _ENOSYS)])
-    steps += _of_itself(machine)
+        steps += _for_call(number, [_step(_RETURN, _ERROR | _ENOSYS)])
+    steps += _filter_for_itself(machine)
     pair = [
-        *_only(0, (_UNIX,)),
-        *_only(1, (_STREAM, _SEQPACKET), mask=_KIND),  # one of datagrams could be sent elsewhere
+        *_allow_only(0, (_UNIX,)),
+        *_allow_only(1, (_STREAM, _SEQPACKET), mask=_KIND),  # one of datagrams could be sent elsewhere
         _step(_RETURN, _ALLOW),
     ]
-    steps += _where(machine.socketpair, pair)
-    steps += _where(machine.socket, _sockets(ports))
+    steps += _for_call(machine.socketpair, pair)
+    steps += _for_call(machine.socket, _sockets(ports))
     for number, flags in machine.sends if ports else ():
         fast = [
             _step(_LOAD, _ARGUMENTS + 8 * flags),
@@ -246,20 +246,22 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_FilterStep]:
             _step(_RETURN, _ERROR | _EACCES),
             _step(_RETURN, _ALLOW),
         ]
-        steps += _where(number, fast)
+        steps += _for_call(number, fast)
     return [*steps, _step(_RETURN, _ALLOW)]
 
 
-def _of_itself(machine: _Machine) -> list[_FilterStep]:
+def _filter_for_itself(machine: _MachineNumbers) -> list[_FilterStep]:
     """Return what lets a process set its own limits, scheduling and priority, and those of no other.
 
     It has to name itself by 0: no filter knows the number of a process that is started later.
     """
     itself, steps = [_step(_RETURN, _ALLOW)], list[_FilterStep]()
     for number in machine.controls:
-        steps += _where(number, [*_only(0, (0,), error=_EPERM), *itself])
+        steps += _for_call(number, [*_allow_only(0, (0,), error=_EPERM), *itself])
     for number, process in machine.priorities:
-        steps += _where(number, [*_only(0, (process,), error=_EPERM), *_only(1, (0,), error=_EPERM), *itself])
+        steps += _for_call(
+            number, [*_allow_only(0, (process,), error=_EPERM), *_allow_only(1, (0,), error=_EPERM), *itself]
+        )
     return steps
 
 
@@ -271,27 +273,27 @@ def _sockets(ports: list[int] | None) -> list[_FilterStep]:
             _step(_LOAD, _ARGUMENTS),
             _step(_EQUAL, _NETLINK, 0, len(routes)),
             *routes,
-            *_only(0, (_INET, _INET6)),
+            *_allow_only(0, (_INET, _INET6)),
             _step(_RETURN, _ALLOW),
         ]
     if not ports:
         return [_step(_RETURN, _ERROR | _EACCES)]
     return [
-        *_only(0, (_INET, _INET6)),
-        *_only(1, (_STREAM,), mask=_KIND),
-        *_only(2, (0, 6)),  # other protocols have streams too, of which Landlock rules nothing
+        *_allow_only(0, (_INET, _INET6)),
+        *_allow_only(1, (_STREAM,), mask=_KIND),
+        *_allow_only(2, (0, 6)),  # other protocols have streams too, of which Landlock rules nothing
         _step(_RETURN, _ALLOW),
     ]
 
 
-def _only(argument: int, values: tuple[int, ...], *, mask: int = 0, error: int = _EACCES) -> list[_FilterStep]:
+def _allow_only(argument: int, values: tuple[int, ...], *, mask: int = 0, error: int = _EACCES) -> list[_FilterStep]:
     """Return the steps that refuse a call unless an argument of it is one of these; they count as C's ints do."""
     loaded = [_step(_LOAD, _ARGUMENTS + 8 * argument), *([_step(_AND, mask)] if mask else [])]
     tests = [_step(_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)]
     return [*loaded, *tests, _step(_RETURN, _ERROR | error)]
 
 
-def _where(number: int, steps: list[_FilterStep]) -> list[_FilterStep]:
+def _for_call(number: int, steps: list[_FilterStep]) -> list[_FilterStep]:
     return [_step(_EQUAL, number, 0, len(steps)), *steps]
 
 
@@ -323,7 +325,7 @@ def _failure(what: str) -> OSError:
     return OSError(code, f"{what}: {os.strerror(code)}")
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read_policy(text: str) -> dict[str, Any]:
     import json
 
     if text.startswith(PACKED):
@@ -338,16 +340,16 @@ def main(arguments: list[str]) -> None:
     """Confine this process by the policy, the first argument, and become the program, the other ones."""
     text, command, *rest = arguments
     try:
-        confine(_read(text))
+        confine(_read_policy(text))
     except OSError as problem:
-        sys.exit(_refused(f"this process cannot be confined: {problem.strerror}"))
+        sys.exit(_report_refusal(f"this process cannot be confined: {problem.strerror}"))
     try:
         os.execve(command, [command, *rest], os.environ)  # noqa: S606 - there is no shell on purpose
     except OSError as problem:
-        sys.exit(_refused(f"{command} cannot be started: {problem.strerror}"))
+        sys.exit(_report_refusal(f"{command} cannot be started: {problem.strerror}"))
 
 
-def _refused(message: str) -> int:
+def _report_refusal(message: str) -> int:
     sys.stderr.write(f"pegboard: {message}\n")
     return FAILED
 

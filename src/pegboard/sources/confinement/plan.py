@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from pegboard.core.access.named_paths import UNCOUNTED, OwnPaths, folded
+from pegboard.core.access.named_paths import UNCOUNTED, OwnPaths, fold_path
 from pegboard.core.model.specs import OWN_FOLDER, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement.policy import ConfinementPolicy
@@ -21,7 +21,7 @@ _KEPT: Final = {"store": "the store", "cache": "the cache", "state": "the state"
 class Disk(Protocol):
     """What lies where."""
 
-    def resolved(self, path: str) -> str | None:
+    def resolve_path(self, path: str) -> str | None:
         """Return a path with its links followed, or None where nothing is there."""
         ...
 
@@ -55,7 +55,7 @@ class ConfinedPlugin:
 
 
 @dataclass(slots=True)
-class _Grants:
+class _GrantedPaths:
     """What has been granted so far."""
 
     own: OwnPaths
@@ -97,7 +97,7 @@ class _Grants:
         below = f"{path.rstrip('/')}/"
         if path == self.subject.home or any(each.startswith(below) for each in self.subject.withheld):
             return True
-        return any(not writing or kind in UNCOUNTED for _, kind in self.own.below(path))
+        return any(not writing or kind in UNCOUNTED for _, kind in self.own.own_files_below(path))
 
 
 def plan(
@@ -109,25 +109,27 @@ def plan(
         ToolUnavailableError: a stated path is not there, is Pegboard's own, is everything, or leads over a link that
             the plugin could have set itself.
     """
-    grants = _Grants(own, disk, subject)
+    grants = _GrantedPaths(own, disk, subject)
     refused_paths = list(_refused_paths(confinement, subject))
-    writes = [_stated(path, "write", subject, disk, own) for path in confinement.write if path not in refused_paths]
-    reads = [_stated(path, "read", subject, disk, own) for path in confinement.read]
+    writes = [
+        _resolve_stated(path, "write", subject, disk, own) for path in confinement.write if path not in refused_paths
+    ]
+    reads = [_resolve_stated(path, "read", subject, disk, own) for path in confinement.read]
     for section, paths in (("write", confinement.write), ("read", confinement.read)):
         for path in paths:
             _refuse_own_links(_absolute(path, subject), section, writes, subject, disk)
     for path in writes:
         _refuse_uncounted(path, subject, own)
         grants.grant(path, writing=True)
-    grants.list_only.update(dict.fromkeys(_existing(subject.lists, disk)))
-    for path in (*reads, *_existing((*system, *subject.reads), disk)):
+    grants.list_only.update(dict.fromkeys(_existing_paths(subject.lists, disk)))
+    for path in (*reads, *_existing_paths((*system, *subject.reads), disk)):
         grants.grant(path, writing=False)
     own_folders = tuple(each for each in (subject.caches, subject.temporary) if each)
     for path in (*writes, *own_folders):
         _refuse_started(path, subject, own)
     return ConfinementPolicy(
-        write=(*own_folders, *_outermost(grants.write)),
-        read=tuple(_outermost(grants.read)),
+        write=(*own_folders, *_outermost_paths(grants.write)),
+        read=tuple(_outermost_paths(grants.read)),
         list_only=tuple(grants.list_only),
         devices=DEVICES,
         network=confinement.network,
@@ -149,10 +151,10 @@ def _absolute(path: str, subject: ConfinedPlugin) -> str:
     return subject.folder if path == OWN_FOLDER else path
 
 
-def _stated(path: str, key: str, subject: ConfinedPlugin, disk: Disk, own: OwnPaths) -> str:
+def _resolve_stated(path: str, key: str, subject: ConfinedPlugin, disk: Disk, own: OwnPaths) -> str:
     """Return where a path of the configuration leads."""
     stated = _absolute(path, subject)
-    found = disk.resolved(stated)
+    found = disk.resolve_path(stated)
     where = f"`confine: {{{key}: [...]}}` of '{subject.name}'"
     if found is None and path == OWN_FOLDER:
         raise ToolUnavailableError(f"its folder {stated!r} does not exist", hint="Correct `cwd`.")
@@ -173,7 +175,7 @@ def _refuse_uncounted(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None
     """Refuse a folder to write that holds what counts as it is: a store, a cache, what this user configures."""
     if f"{subject.home}/".startswith(f"{path.rstrip('/')}/") and subject.home:
         return  # of that the entries are granted one by one
-    for rest, kind in own.below(path):
+    for rest, kind in own.own_files_below(path):
         if kind in UNCOUNTED:
             raise ToolUnavailableError(
                 f"it may write {path!r}, and {posixpath.join(path, rest)!r} in it is {_KEPT[kind]} of Pegboard",
@@ -184,10 +186,10 @@ def _refuse_uncounted(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None
 
 def _refuse_started(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None:
     """Refuse a folder to write from which Pegboard, or what is not confined, is run."""
-    home = folded(subject.home)
-    hidden = f"{home}/." if subject.home and f"{home}/".startswith(f"{folded(path).rstrip('/')}/") else "\0"
+    home = fold_path(subject.home)
+    hidden = f"{home}/." if subject.home and f"{home}/".startswith(f"{fold_path(path).rstrip('/')}/") else "\0"
     for started, what in own.started_in(path):
-        if not folded(started).startswith(hidden):  # of the user's folder that is not granted
+        if not fold_path(started).startswith(hidden):  # of the user's folder that is not granted
             raise ToolUnavailableError(
                 f"it may write {path!r}, and {started.removesuffix('/*')!r} is {what}: "
                 "what it changes there, the next start would run",
@@ -206,14 +208,14 @@ def _refuse_own_links(path: str, key: str, writes: list[str], subject: ConfinedP
             )
 
 
-def _existing(paths: Iterable[str], disk: Disk) -> Iterator[str]:
+def _existing_paths(paths: Iterable[str], disk: Disk) -> Iterator[str]:
     for path in paths:
-        found = disk.resolved(path)
+        found = disk.resolve_path(path)
         if found is not None and found != "/":
             yield found
 
 
-def _outermost(paths: Iterable[str]) -> Iterator[str]:
+def _outermost_paths(paths: Iterable[str]) -> Iterator[str]:
     """Yield the paths that lie in none of the others."""
     kept: list[str] = []
     for path in sorted(dict.fromkeys(paths)):

@@ -61,12 +61,12 @@ class ConfinementPolicy:
 
     def writes(self, path: str) -> bool:
         """Return whether a path without links may be changed."""
-        return _covers(self.write, path)
+        return _covers_path(self.write, path)
 
     def reads(self, path: str) -> bool:
         """Return whether a path without links may be read."""
-        return _covers((*self.write, *self.read, *self.devices), path)
+        return _covers_path((*self.write, *self.read, *self.devices), path)
 
 
-def _covers(granted: tuple[str, ...], path: str) -> bool:
+def _covers_path(granted: tuple[str, ...], path: str) -> bool:
     return any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in granted)

@@ -62,7 +62,7 @@ _SCHEMES: Final = (("https://", 443), ("http://", 80))
 class PathProbe(Protocol):
     """What is asked of the machine about a path that a process names."""
 
-    def resolved(self, path: str) -> str:
+    def resolve_path(self, path: str) -> str:
         """Return where a path leads, also one of which not all is there."""
         ...
 
@@ -78,7 +78,7 @@ class PathProbe(Protocol):
 class ThisMachine:
     """The file system as this process sees it, which is not confined."""
 
-    def resolved(self, path: str) -> str:
+    def resolve_path(self, path: str) -> str:
         """Return where a path leads, also one of which not all is there."""
         return os.path.realpath(path)
 
@@ -144,7 +144,7 @@ class RefusalReader:
             read += 1
             if printed:
                 self._printed = read
-            yield from self._of_line(line, says)
+            yield from self._refusals_in_line(line, says)
 
     def of_arguments(self, arguments: JsonObject) -> Iterator[RefusedAccess]:
         """Yield the paths in the arguments of a failed call that exist and that the process cannot read."""
@@ -154,7 +154,7 @@ class RefusalReader:
             found = self._path(path, "", named=False) if "\0" not in path else ()
             yield from (replace(one, by="call") for one in found if one.kind == "read")
 
-    def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[RefusedAccess]:
+    def _refusals_in_line(self, line: str, says: re.Match[str] | None) -> Iterator[RefusedAccess]:
         if says is None:
             yield from self._port(53)
             return
@@ -177,12 +177,12 @@ class RefusalReader:
         """Yield a path that is not granted; ``named``: the error is about that path and no other."""
         if path == "/" or len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path:
             return
-        found = self.machine.resolved(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+        found = self.machine.resolve_path(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
         there = self.machine.exists(found)
         if _DATABASE.search(line) is not None:
-            place = self._above(found)
+            place = self._existing_folder_above(found)
             if not self.policy.writes(place) and self.machine.may(place, "write"):
-                yield self._refused("write", found, place)
+                yield self._refused_access("write", found, place)
             return
         if found.endswith(".sock") and _ON_THE_NETWORK.search(line):
             yield RefusedAccess(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
@@ -194,15 +194,15 @@ class RefusalReader:
             key = "write"
         else:
             return
-        place = found if there else self._above(found)
+        place = found if there else self._existing_folder_above(found)
         if self.machine.may(place, key):
-            yield self._refused(key, found, place)
+            yield self._refused_access(key, found, place)
 
-    def _above(self, path: str) -> str:
+    def _existing_folder_above(self, path: str) -> str:
         """Return the nearest folder above a path that is there."""
         return next((each for each in map(str, PurePath(path).parents) if self.machine.exists(each)), "/")
 
-    def _refused(self, key: Literal["write", "read"], path: str, place: str) -> RefusedAccess:
+    def _refused_access(self, key: Literal["write", "read"], path: str, place: str) -> RefusedAccess:
         kind = self.own.kind(path)
         if kind is not None and (key == "write" or kind != "code"):
             return RefusedAccess(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")

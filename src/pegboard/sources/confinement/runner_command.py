@@ -55,7 +55,7 @@ class RunnerCommand:
     options: tuple[str, ...] = ()
 
     @property
-    def pinned(self) -> bool:
+    def has_exact_versions(self) -> bool:
         """Return whether all that it names has one version only."""
         exact = _EXACT_NODE if self.installer == "npm" else _EXACT_PYTHON
         return all(exact.fullmatch(each) for each in self.packages)
@@ -74,35 +74,35 @@ def runner_command(command: str, args: Sequence[str]) -> RunnerCommand | None:
         ToolUnavailableError: it cannot be told what it would start.
     """
     words = (PurePath(command).name.casefold().removesuffix(".exe").removesuffix(".cmd"), *args)
-    for starts, read in ((_NODE, _of_node), (_PYTHON, _of_python)):
+    for starts, read in ((_NODE, _command_of_node), (_PYTHON, _command_of_python)):
         for start in starts:
             if words[: len(start)] == start:
                 return read(start[0], list(words[len(start) :]))
     return None
 
 
-def _of_node(runner: str, words: list[str]) -> RunnerCommand:
+def _command_of_node(runner: str, words: list[str]) -> RunnerCommand:
     packages: list[str] = []
     options: list[str] = []
     rest = iter(words)
     for word in rest:
         option, equals, value = word.partition("=")
         if option in _PACKAGE:
-            packages.append(value if equals else _next(rest, runner, option))
+            packages.append(value if equals else _next_value(rest, runner, option))
         elif _OF_NPM.fullmatch(option):
-            options.append(f"{option}={value if equals else _next(rest, runner, option)}")
+            options.append(f"{option}={value if equals else _next_value(rest, runner, option)}")
         elif word.startswith("-") and word != "--":
-            _without_effect(runner, word)
+            _require_known_option(runner, word)
         else:
             first = next(rest, "") if word == "--" else word
             if not first:
                 break
             program = first if packages else ""
-            return _known(runner, "npm", packages or [first], program, rest, options)
+            return _command_of_packages(runner, "npm", packages or [first], program, rest, options)
     raise _unknown(runner, "it names no program")
 
 
-def _of_python(runner: str, words: list[str]) -> RunnerCommand:
+def _command_of_python(runner: str, words: list[str]) -> RunnerCommand:
     source: list[str] = []
     others: list[str] = []
     options: list[str] = []
@@ -111,24 +111,26 @@ def _of_python(runner: str, words: list[str]) -> RunnerCommand:
         option, equals, value = word.partition("=")
         option = _SHORT.get(option, option)
         if option in _FROM:
-            source = [value if equals else _next(rest, runner, option)]
+            source = [value if equals else _next_value(rest, runner, option)]
         elif option == "--with":
-            others += (value if equals else _next(rest, runner, option)).split(",")
+            others += (value if equals else _next_value(rest, runner, option)).split(",")
         elif option in _OF_UV:
-            options += (option, value if equals else _next(rest, runner, option))
+            options += (option, value if equals else _next_value(rest, runner, option))
         elif word.startswith("-") and word != "--":
-            _without_effect(runner, word)
+            _require_known_option(runner, word)
         else:
             first = next(rest, "") if word == "--" else word
             if not first:
                 break
             found = _NAME.match(first)
             program = first if source else found[1] if found else first
-            return _known(runner, "uv", [*(map(_versioned, source or [first])), *others], program, rest, options)
+            return _command_of_packages(
+                runner, "uv", [*(map(_as_requirement, source or [first])), *others], program, rest, options
+            )
     raise _unknown(runner, "it names no program")
 
 
-def _versioned(package: str) -> str:
+def _as_requirement(package: str) -> str:
     """Return a package of uvx as a requirement: its `name@1.2` is `name==1.2`."""
     found = _WITH_VERSION.fullmatch(package)
     if found is None:
@@ -136,7 +138,7 @@ def _versioned(package: str) -> str:
     return found[1] if found[2] == "latest" else f"{found[1]}=={found[2]}"
 
 
-def _known(
+def _command_of_packages(
     runner: str, installer: Installer, packages: list[str], program: str, rest: Iterator[str], options: list[str]
 ) -> RunnerCommand:
     for package in packages:
@@ -160,14 +162,14 @@ def _is_address(package: str) -> bool:
     return ":" in package.partition("==")[0] or "/" in name
 
 
-def _next(rest: Iterator[str], runner: str, option: str) -> str:
+def _next_value(rest: Iterator[str], runner: str, option: str) -> str:
     value = next(rest, "")
     if not value:
         raise _unknown(runner, f"`{option}` has no value")
     return value
 
 
-def _without_effect(runner: str, word: str) -> None:
+def _require_known_option(runner: str, word: str) -> None:
     if word not in _WITHOUT_EFFECT:
         raise _unknown(runner, f"what `{word}` of {runner} does is not known")
 

@@ -108,15 +108,15 @@ def installed_program(
     if asked is None:
         return None
     one = _PackageInstallation(asked=asked, env=env, scripts=scripts, limit=limit, name=name)
-    found = None if resolve and not asked.pinned else _resolved(one)
+    found = None if resolve and not asked.has_exact_versions else _resolved_folder(one)
     if found is None:
-        if not (asked.pinned or resolve):
+        if not (asked.has_exact_versions or resolve):
             raise ToolUnavailableError(
                 f"it is confined, and which version of {', '.join(asked.packages)} it is was never decided",
                 hint=f"`pegboard update {name} --config FILE` installs the newest one, which stays until then.",
             )
-        with _alone(one.request):
-            found = (_resolved(one) if asked.pinned else None) or _install(one)
+        with _installing_alone(one.request):
+            found = (_resolved_folder(one) if asked.has_exact_versions else None) or _install(one)
     return _program(one, found)
 
 
@@ -127,13 +127,13 @@ def found_program(command: str, args: Sequence[str], *, scripts: bool = False) -
         if asked is None:
             return None
         one = _PackageInstallation(asked=asked, env={}, scripts=scripts, limit=0, name="")
-        found = _resolved(one)
+        found = _resolved_folder(one)
         return None if found is None else _program(one, found)
     except ToolUnavailableError:
         return None
 
 
-def _resolved(one: _PackageInstallation) -> Path | None:
+def _resolved_folder(one: _PackageInstallation) -> Path | None:
     """Return the folder that a request was resolved to, None where it is not whole."""
     try:
         folder = user_folders.packages().absolute() / str(json.loads(one.request.read_bytes())["folder"])
@@ -174,7 +174,7 @@ def _write(file: Path, value: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _alone(request: Path) -> Generator[None]:
+def _installing_alone(request: Path) -> Generator[None]:
     """Let one process at a time install what a request asks for."""
     import fcntl
 
@@ -190,13 +190,13 @@ def _alone(request: Path) -> Generator[None]:
 
 def _npm(one: _PackageInstallation, folder: Path, *words: str) -> None:
     scripts = f"--ignore-scripts={'false' if one.scripts else 'true'}"
-    _run(one, "npm", [*words, *_QUIET, scripts, "--package-lock=true", *one.asked.options], folder)
+    _run_installer(one, "npm", [*words, *_QUIET, scripts, "--package-lock=true", *one.asked.options], folder)
 
 
 def _resolve_npm(one: _PackageInstallation, staging: Path) -> tuple[str, str]:
     """Write the lock file of a request; return the name and version of the package whose program is started."""
     (staging / "package.json").write_text('{"name": "packages", "private": true}\n', encoding="utf-8")
-    fresh = () if one.asked.pinned else ("--prefer-online",)
+    fresh = () if one.asked.has_exact_versions else ("--prefer-online",)
     _npm(one, staging, "install", "--package-lock-only", "--save-exact", *fresh, *one.asked.packages)
     direct = json.loads((staging / "package.json").read_bytes()).get("dependencies", {})
     name = one.asked.name if one.asked.name in direct else next(iter(direct))
@@ -220,7 +220,7 @@ def _resolve_uv(one: _PackageInstallation, staging: Path) -> tuple[str, str]:
     asked.write_text("".join(f"{each}\n" for each in one.asked.packages), encoding="utf-8")
     lock = staging / _LOCK["uv"]
     words = ["pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--output-file"]
-    _run(one, "uv", [*words, str(lock), str(asked), *_no_build(one), *one.asked.options], staging)
+    _run_installer(one, "uv", [*words, str(lock), str(asked), *_no_build(one), *one.asked.options], staging)
     lines = lock.read_text(encoding="utf-8").splitlines()
     named = (re.match(r"([\w.-]+)(?:==([\w.!+-]+)| @ .*?@?([0-9a-f]{12})?)", line) for line in lines)
     found = {_normal(each[1]): each[2] or each[3] or "0" for each in named if each is not None}
@@ -235,11 +235,11 @@ def _install_uv(one: _PackageInstallation, staging: Path, folder: Path) -> None:
     options = list(zip(one.asked.options[::2], one.asked.options[1::2], strict=True))
     python = next((value for option, value in options if option == "--python"), "")
     by = ("--python", python) if python else ()
-    _run(one, "uv", ["venv", "--quiet", "--no-project", *by, str(folder)], staging)
+    _run_installer(one, "uv", ["venv", "--quiet", "--no-project", *by, str(folder)], staging)
     lock = shutil.copy(staging / _LOCK["uv"], folder / _LOCK["uv"])
     given = [word for pair in options if pair[0] not in ("--python", "--prerelease") for word in pair]
     into = ["--python", str(folder / "bin" / "python")]
-    _run(one, "uv", ["pip", "sync", "--quiet", *into, *_no_build(one), *given, str(lock)], staging)
+    _run_installer(one, "uv", ["pip", "sync", "--quiet", *into, *_no_build(one), *given, str(lock)], staging)
 
 
 def _no_build(one: _PackageInstallation) -> list[str]:
@@ -253,7 +253,7 @@ def _normal(name: str) -> str:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _run(one: _PackageInstallation, program: str, words: Sequence[str], folder: Path) -> None:
+def _run_installer(one: _PackageInstallation, program: str, words: Sequence[str], folder: Path) -> None:
     """Run a program that installs; raises ``ToolUnavailableError`` with what it says where it fails."""
     named = ", ".join(one.asked.packages)
     found = shutil.which(program, path=one.env.get("PATH"))
@@ -283,10 +283,10 @@ def _run(one: _PackageInstallation, program: str, words: Sequence[str], folder: 
                 hint="`start:` of the server says for how long it may be installed.",
             ) from None
     if process.returncode:
-        raise _failed(one, program, printed.decode(errors="replace"))
+        raise _installation_error(one, program, printed.decode(errors="replace"))
 
 
-def _failed(one: _PackageInstallation, program: str, printed: str) -> ToolUnavailableError:
+def _installation_error(one: _PackageInstallation, program: str, printed: str) -> ToolUnavailableError:
     lines = (_PREFIX.sub("", line) for line in printed.splitlines() if not _NOISE.match(line))
     said = [line.strip() for line in lines if line.strip() and not line.startswith("    at ")]
     reason = " ".join(said[:_MOST_SAID])[:_LONGEST_REASON].strip().rstrip(".") or "it says nothing"
@@ -308,7 +308,7 @@ def _program(one: _PackageInstallation, folder: Path) -> InstalledProgram:
     except (OSError, ValueError, LookupError, TypeError):
         package, version = "", ""
     programs = _programs(one, folder)
-    path = programs.get(one.asked.program) if one.asked.program else _only(one, folder, programs)
+    path = programs.get(one.asked.program) if one.asked.program else _only_program(one, folder, programs)
     if path is None:
         listed = ", ".join(sorted(programs)) or "none"
         what = f"no program `{one.asked.program}`" if one.asked.program else "no program that is the one to start"
@@ -331,7 +331,7 @@ def _programs(one: _PackageInstallation, folder: Path) -> dict[str, Path]:
     return {file.name: file for file in found if file.exists() and not _NO_PROGRAMS.fullmatch(file.name)}
 
 
-def _only(one: _PackageInstallation, folder: Path, programs: Mapping[str, Path]) -> Path | None:
+def _only_program(one: _PackageInstallation, folder: Path, programs: Mapping[str, Path]) -> Path | None:
     """Return the program that npx starts of a package: its only one, else the one with the name of the package."""
     try:
         name = one.asked.name or json.loads((folder / _DONE).read_bytes())["name"]

@@ -37,9 +37,9 @@ def _lines(policy: ConfinementPolicy) -> Iterator[str]:
 
 def _rule(what: str, filter_: str, paths: tuple[str, ...]) -> Iterator[str]:
     if paths:
-        yield f"(allow {what} {' '.join(f'({filter_} {_quoted(path)})' for path in paths)})"
+        yield f"(allow {what} {' '.join(f'({filter_} {_quote_path(path)})' for path in paths)})"
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

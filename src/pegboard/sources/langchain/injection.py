@@ -26,7 +26,7 @@ _OWN: Final = "InjectedToolArg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Injected:
+class InjectedParameters:
     """The parameters of a tool that its run fills in, each with what it is.
 
     ``needed`` are those without a default. ``fields`` are, by parameter, the parts of the state that are meant.
@@ -65,7 +65,7 @@ class Injected:
         return ""
 
 
-def injected_into(tool: BaseTool) -> Injected:
+def injected_into(tool: BaseTool) -> InjectedParameters:
     """Return what a run injects into a tool."""
     kinds: dict[str, str] = {}
     fields: dict[str, str] = {}
@@ -79,7 +79,7 @@ def injected_into(tool: BaseTool) -> Injected:
             kinds[name] = kind
             fields.update({name: part} if part else {})
             needed.extend([name] if required else [])
-    return Injected(kinds=kinds, fields=fields, needed=tuple(needed), own=tuple(own))
+    return InjectedParameters(kinds=kinds, fields=fields, needed=tuple(needed), own=tuple(own))
 
 
 def runtime_of(run: FrameworkRun | None) -> Any | None:
@@ -89,7 +89,7 @@ def runtime_of(run: FrameworkRun | None) -> Any | None:
     return context if any(isinstance(context, kind) for kind in kinds if kind is not None) else None
 
 
-def with_injected(call: Mapping[str, Any], injected: Injected, runtime: Any) -> dict[str, Any]:
+def with_injected(call: Mapping[str, Any], injected: InjectedParameters, runtime: Any) -> dict[str, Any]:
     """Return a call with what its run injects; what the model wrote in its place is dropped.
 
     Raises:
@@ -107,12 +107,12 @@ def with_injected(call: Mapping[str, Any], injected: Injected, runtime: Any) -> 
             given[name] = runtime.store
         elif kind == _STATE and part is None:
             given[name] = state
-        elif kind == _STATE and (name in injected.needed or _has(state, str(part))):
+        elif kind == _STATE and (name in injected.needed or _has_part(state, str(part))):
             given[name] = state[part] if isinstance(state, Mapping) else getattr(state, str(part))
     return {**call, "id": runtime.tool_call_id or call["id"], "args": given}
 
 
-def _has(state: object, part: str) -> bool:
+def _has_part(state: object, part: str) -> bool:
     return part in state if isinstance(state, Mapping) else hasattr(state, part)
 
 

@@ -16,17 +16,17 @@ from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkResult
 from pegboard.sources.langchain.injection import injected_into, runtime_of, with_injected
 from pegboard.sources.signatures import (
     Parameters,
     WithoutHooks,
     as_result,
-    called,
     failure,
-    given_up,
-    in_thread,
+    find_tool,
+    is_abandoned,
     refused_override,
+    run_in_thread,
 )
 from pegboard.sources.stdout import plugin_output
 
@@ -43,38 +43,38 @@ class LangChainPlugin(WithoutHooks):
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the tools."""
         return Manifest(
-            tools=tuple(_described(tool, plugin) for tool in self.tools.values()),
+            tools=tuple(_describe_tool(tool, plugin) for tool in self.tools.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
         )
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:  # noqa: ARG002
         """Run a tool as an agent of LangChain would; what it raises is an error result."""
-        tool = called(self.tools, plugin, name)
+        tool = find_tool(self.tools, plugin, name)
         call = {"type": "tool_call", "id": secrets.token_hex(6), "name": name, "args": dict(arguments)}
         run, injected = FRAMEWORK_RUN.get(), injected_into(tool)
-        runtime, beside = runtime_of(run), BesideResult(ends=tool.return_direct)
+        runtime, beside = runtime_of(run), FrameworkResult(ends=tool.return_direct)
         given = {} if run is None else {key: run.given[key] for key in injected.own if key in run.given}
         if fault := injected.fault(runtime, given):
             raise ToolUnavailableError(f"'{name}' of plugin '{plugin}': {fault}")
         try:
             with plugin_output():
                 if run is None or runtime is None:
-                    return _result(await _invoked(tool, call))
+                    return _result(await _invoke_tool(tool, call))
                 run.returned[f"{plugin}/{name}"] = beside
                 filled = with_injected({**call, "args": {**call["args"], **given}}, injected, runtime)
-                return _taken(await _invoked(tool, filled, runtime.config), beside)
+                return _result_of(await _invoke_tool(tool, filled, runtime.config), beside)
         except BaseException as error:  # whatever the tool's code raises is its own failure
-            if given_up(error):
+            if is_abandoned(error):
                 raise
             beside.raised = error
             return failure(error)
 
     def predicate(self, name: str) -> Callable[..., Awaitable[bool | str]] | None:
         """Return what asks the run under way for what a tool takes of it."""
-        return partial(self._has, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
+        return partial(self._has_tool, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
 
-    async def _has(self, name: str, *_: object) -> bool | str:
+    async def _has_tool(self, name: str, *_: object) -> bool | str:
         return injected_into(self.tools[name]).fault(runtime_of(FRAMEWORK_RUN.get())) or True
 
     async def aclose(self) -> None:
@@ -104,7 +104,7 @@ def adopt(
     return LangChainPlugin(tools=Frozen(named), parameters=parameters or Parameters())
 
 
-def _described(tool: BaseTool, plugin: str) -> Tool:
+def _describe_tool(tool: BaseTool, plugin: str) -> Tool:
     shown: Any = tool.tool_call_schema
     schema: Any = cast("Any", shown) if isinstance(shown, dict) else shown.model_json_schema()
     if schema.get("properties") and _drops_unknown_arguments(tool):  # models fill in something where there is nothing
@@ -125,17 +125,17 @@ def _drops_unknown_arguments(tool: BaseTool) -> bool:
     return isinstance(model, type) and getattr(model, "model_config", EMPTY).get("extra") != "allow"
 
 
-async def _invoked(tool: BaseTool, call: Any, config: Any = None) -> Any:
+async def _invoke_tool(tool: BaseTool, call: Any, config: Any = None) -> Any:
     """Return what a tool answers; a function that blocks has a thread of Pegboard's, which keeps nothing waiting."""
     if (
         type(tool).ainvoke in (StructuredTool.ainvoke, SingleInputTool.ainvoke)
         and getattr(tool, "coroutine", 0) is None
     ):
-        return await in_thread(tool.invoke, call, config)
+        return await run_in_thread(tool.invoke, call, config)
     return await tool.ainvoke(call, config)
 
 
-def _taken(answer: Any, beside: BesideResult) -> CallResult:
+def _result_of(answer: Any, beside: FrameworkResult) -> CallResult:
     """Return the result of a call in a run; of commands, that is the message in them."""
     parts = cast("list[Any]", answer if isinstance(answer, list) else [answer])
     commands = [one for one in parts if type(one).__name__ == "Command"]

@@ -15,7 +15,7 @@ MOVES_WITHIN: Final = 60.0
 """For how long a request follows a server that moves, in seconds."""
 
 
-class OneOwner:
+class ServerOwnership:
     """Who runs the servers with ``instance: store``; without anybody who knows it, this process runs its own."""
 
     __slots__ = ("owners",)
@@ -23,7 +23,7 @@ class OneOwner:
     def __init__(self) -> None:
         self.owners: ServerOwners | None = None
 
-    def has(self, spec: ServerSpec) -> bool:
+    def is_run_by_another(self, spec: ServerSpec) -> bool:
         """Return whether another replica may run the server."""
         return self.owners is not None and spec.instance == "store"
 

@@ -43,7 +43,7 @@ class ProxiedClient(httpx2.AsyncClient):
     def _init_proxy_transport(self, proxy: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(proxy, _NamedProxy):
             return super()._init_proxy_transport(proxy, *args, **options)
-        return _ProxyWhenNeeded(proxy, {**options, "verify": True})
+        return _LazyProxyTransport(proxy, {**options, "verify": True})
 
 
 class _NamedProxy:
@@ -61,7 +61,7 @@ class _NamedProxy:
         return f"{self.variable} ({scheme}://{one_line(rest.rpartition('@')[2], limit=100)})"
 
 
-class _ProxyWhenNeeded(httpx2.AsyncBaseTransport):
+class _LazyProxyTransport(httpx2.AsyncBaseTransport):
     """The way through a proxy, opened by the first request that goes through it."""
 
     def __init__(self, named: _NamedProxy, options: Mapping[str, Any]) -> None:
@@ -71,17 +71,17 @@ class _ProxyWhenNeeded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._transport is None:
-            self._transport = self._opened()
+            self._transport = self._open_transport()
         try:
             response = await self._transport.handle_async_request(request)
         except httpx2.ProxyError as error:
-            raise self._refused(str(error)) from None
+            raise self._proxy_error(str(error)) from None
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             message = f"the proxy of {self._named.shown} cannot be reached: {one_line(str(error), limit=150)}"
-            raise ProxyUnusableError(message, self._without) from None
+            raise ProxyUnusableError(message, self._advice_without_proxy) from None
         if response.status_code == int(_WANTS_LOGIN):
             await response.aclose()
-            raise self._refused(_WANTS_LOGIN)
+            raise self._proxy_error(_WANTS_LOGIN)
         return response
 
     async def aclose(self) -> None:
@@ -90,25 +90,29 @@ class _ProxyWhenNeeded(httpx2.AsyncBaseTransport):
             await self._transport.aclose()
 
     @property
-    def _without(self) -> str:
+    def _advice_without_proxy(self) -> str:
         return "Correct that variable, or name the server's host in NO_PROXY if it is reached without a proxy."
 
-    def _opened(self) -> httpx2.AsyncHTTPTransport:
+    def _open_transport(self) -> httpx2.AsyncHTTPTransport:
         shown, scheme = self._named.shown, self._named.address.partition("://")[0].lower()
         if scheme not in _KINDS:
-            raise ProxyUnusableError(f"the proxy of {shown} is of no kind that is known here", self._without)
+            raise ProxyUnusableError(
+                f"the proxy of {shown} is of no kind that is known here", self._advice_without_proxy
+            )
         options = {**self._options, "verify": tls()}
         try:
             return httpx2.AsyncHTTPTransport(proxy=httpx2.Proxy(self._named.address), **options)
         except ImportError:
             message = f"the proxy of {shown} needs the package socksio, which is not installed"
-            raise ProxyUnusableError(message, f"{install_line('socksio')}. {self._without}") from None
+            raise ProxyUnusableError(message, f"{install_line('socksio')}. {self._advice_without_proxy}") from None
         except (ValueError, httpx2.InvalidURL):
-            raise ProxyUnusableError(f"the proxy of {shown} is no address", self._without) from None
+            raise ProxyUnusableError(f"the proxy of {shown} is no address", self._advice_without_proxy) from None
 
-    def _refused(self, said: str) -> ProxyUnusableError:
+    def _proxy_error(self, said: str) -> ProxyUnusableError:
         shown = self._named.shown
         if _WANTS_LOGIN in said:
             message = f"the proxy of {shown} wants a login (HTTP 407)"
             return ProxyUnusableError(message, "Write it into that variable: http://USER:PASSWORD@HOST:PORT.")
-        return ProxyUnusableError(f"the proxy of {shown} refused: {one_line(said, limit=150)}", self._without)
+        return ProxyUnusableError(
+            f"the proxy of {shown} refused: {one_line(said, limit=150)}", self._advice_without_proxy
+        )

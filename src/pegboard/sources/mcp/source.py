@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard import ports
 from pegboard.core.access.conversational import keeps_conversation
-from pegboard.core.access.extensions import declared
+from pegboard.core.access.extensions import declared_extensions
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
@@ -28,13 +28,13 @@ from pegboard.sources.mcp import login, requests
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.connection.ways import Way
-from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log_in
-from pegboard.sources.mcp.one_owner import OneOwner
+from pegboard.sources.mcp.connection.ways import ConnectionWay
+from pegboard.sources.mcp.login.challenge import login_hint, logs_in_for_gateway, may_log_in
+from pegboard.sources.mcp.one_owner import ServerOwnership
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.transports.launch import Launches
 from pegboard.sources.mcp.wire.convert import manifest_of
-from pegboard.sources.mcp.wire.only_client import ClientsOfUser, OnlyClient
+from pegboard.sources.mcp.wire.only_client import ClientsOfUser, ProcessClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,8 +114,8 @@ class McpSource:
         self._closed = False
         self._store = store
         self._take_list: TakeList | None = None
-        self._one_owner = OneOwner()
-        self.offering = ServerLists(self, self._run, mask=self._settings.mask, check_every=check_every)
+        self._one_owner = ServerOwnership()
+        self.offering = ServerLists(self, self._run_with_retry, mask=self._settings.mask, check_every=check_every)
 
     def need(self, plugin: str) -> None:
         """Let a server begin to start before those that no request waits for."""
@@ -131,7 +131,7 @@ class McpSource:
 
     def expect_client(self) -> None:
         """Let what servers ask outside of calls wait for the only client of this process (G9)."""
-        self._settings.only_client = OnlyClient()
+        self._settings.only_client = ProcessClient()
 
     def expect_clients_of_user(self) -> None:
         """Let servers mean all clients together, which are one user's, where nothing says which of them (G12)."""
@@ -188,25 +188,29 @@ class McpSource:
         """Return what the server offers; tools that are not valid are excluded, and reported."""
         server = _server(spec)
         self._check(server, overrides)
-        listing, logins = self._listing(server), self.logins_of(server)
+        listing, logins = self._list_tools_work(server), self.logins_of(server)
         if logins is None:
 
-            async def here() -> Manifest:
-                return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+            async def list_here() -> Manifest:
+                return await self._run_with_retry(
+                    self._any_connection(server), server, "tools/list", listing, repeatable=True
+                )
 
-            return await self.where_it_runs(server, _SHARED, here, lambda other: other.describe())
-        if not await logins.wanted(server):
+            return await self.where_it_runs(server, _SHARED, list_here, lambda other: other.describe())
+        if not await logins.wants_login(server):
             try:
-                return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+                return await self._run_with_retry(
+                    self._any_connection(server), server, "tools/list", listing, repeatable=True
+                )
             except NeedsLoginError:
                 pass  # now it is known that it wants one
         owner = await logins.any_owner(server)
         if owner is None:
             raise _needs_login(server, logins.scopes_wanted(server, LoginOwner()))
         connection = self._claim(server, owner.scope if owner.principal else _SHARED, owner)
-        return await self._run(connection, server, "tools/list", listing, repeatable=True)
+        return await self._run_with_retry(connection, server, "tools/list", listing, repeatable=True)
 
-    def _listing(self, spec: ServerSpec) -> Work:
+    def _list_tools_work(self, spec: ServerSpec) -> Work:
         async def work(live: OpenConnection) -> Manifest:
             from mcp import MCPError
             from mcp_types import METHOD_NOT_FOUND
@@ -227,7 +231,7 @@ class McpSource:
                 description=about.description or about.title if about is not None else None,
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
-                declares=declared(live.capabilities),
+                declares=declared_extensions(live.capabilities),
                 package=await asyncio.to_thread(described_package, spec),
                 reached_by=live.reached_by,
                 excluded=live.dropped,
@@ -243,18 +247,20 @@ class McpSource:
 
     def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
         """Let calls run on the connection on which ``describe`` has read this list."""
-        for _, connection in self._of(_server(spec)):
+        for _, connection in self._connections_of(_server(spec)):
             if connection.live is not None:
                 connection.live.note_compared(manifest)
 
     def note_stored(self, spec: PluginSpec, manifest: Manifest) -> None:
         """Begin the first start of a server in this process as it was reached by an earlier one (G8)."""
-        self._settings.ways.setdefault(self.fingerprint(spec), Way.of(manifest.reached_by))
+        self._settings.ways.setdefault(self.fingerprint(spec), ConnectionWay.from_manifest(manifest.reached_by))
 
     async def _read_list(self, connection: Connection, spec: ServerSpec) -> None:
         """Read what a server lists on a connection, have it compared with the pins, and let calls run there."""
         assert self._take_list is not None
-        manifest = await self._run(connection, spec, "tools/list", self._listing(spec), repeatable=True)
+        manifest = await self._run_with_retry(
+            connection, spec, "tools/list", self._list_tools_work(spec), repeatable=True
+        )
         await self._take_list(spec.name, manifest, not self.by_login(spec))
         if connection.live is not None:
             connection.live.note_compared(manifest)
@@ -285,7 +291,7 @@ class McpSource:
                 return await requests.retry.call(connection, server, tool, arguments, context)
 
             return await self.use(server, context.scope, context.owner, run_tool)
-        if self._one_owner.has(server):
+        if self._one_owner.is_run_by_another(server):
             return await self.where_it_runs(
                 server,
                 context.scope,
@@ -305,11 +311,11 @@ class McpSource:
     ) -> T:
         """Return what a request comes to: here, or where another replica runs a server of which there is one."""
         server = _server(spec)
-        if not self._one_owner.has(server):
+        if not self._one_owner.is_run_by_another(server):
             return await here()
-        return await self._one_owner.ask(self._owned(server, scope), here, elsewhere)
+        return await self._one_owner.ask(self._owned_server(server, scope), here, elsewhere)
 
-    def _owned(self, spec: ServerSpec, scope: str) -> OwnedServer:
+    def _owned_server(self, spec: ServerSpec, scope: str) -> OwnedServer:
         return OwnedServer(spec.name, self.fingerprint(spec), scope)
 
     def own_by(self, owners: ServerOwners | None) -> None:
@@ -345,13 +351,13 @@ class McpSource:
         logins = self.logins_of(server)
         if logins is None:
             return await work(self._claim(server, scope))
-        if not await logins.wanted(server):
+        if not await logins.wants_login(server):
             try:
                 return await work(self._claim(server, scope))
             except NeedsLoginError:
                 pass  # now it is known that it wants one
-        scope, owner = _logged_in(server, scope, owner)
-        if not await logins.has(server, owner):
+        scope, owner = _owner_of_connection(server, scope, owner)
+        if not await logins.has_login(server, owner):
             raise _needs_login(server, logins.scopes_wanted(server, owner))
         return await work(self._claim(server, scope, owner))
 
@@ -360,21 +366,21 @@ class McpSource:
         server = _server(spec)
         logins = self.logins_of(server)
         if logins is None or not logins.known_to_want(server):
-            return self._found(server, scope)
-        scope, owner = _logged_in(server, scope, owner)
+            return self._find_connection(server, scope)
+        scope, owner = _owner_of_connection(server, scope, owner)
         found = self._pool.get((server.name, self.fingerprint(server), scope))
         return found if found is not None and found.login is not None and found.login.owner == owner else None
 
     def by_login(self, spec: PluginSpec) -> bool:
         """Return whether what a server gives may depend on whose login it is shown."""
         server = _server(spec)
-        return self.logins_of(server) is not None and not for_itself(server)
+        return self.logins_of(server) is not None and not logs_in_for_gateway(server)
 
     async def login_id(self, spec: PluginSpec, owner: LoginOwner) -> str | None:
         """Return which login a server is shown, empty where it wants none of a person; None where one is missing."""
         server = _server(spec)
         logins = self.logins_of(server)
-        if logins is None or for_itself(server) or not await logins.wanted(server):
+        if logins is None or logs_in_for_gateway(server) or not await logins.wants_login(server):
             return ""
         return await logins.login_id(server, owner)
 
@@ -401,7 +407,9 @@ class McpSource:
         server = _server(spec)
         self._check(server, EMPTY)
         scope = context.scope
-        found = self._pool.get((server.name, self.fingerprint(server), scope)) if scope else self._any(server)
+        found = (
+            self._pool.get((server.name, self.fingerprint(server), scope)) if scope else self._any_connection(server)
+        )
         connection = found or self._unassigned_connection(server)
         return await requests.retry.call(connection, server, tool, arguments, context)
 
@@ -419,7 +427,7 @@ class McpSource:
 
     def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> tuple[RefusedAccess, ...]:
         """Note and return what the text of an error says was refused to the process of a scope, or of none yet."""
-        found = self._found(spec, scope)
+        found = self._find_connection(spec, scope)
         return found.read_refusals(text) if found is not None else ()
 
     def keep_refusals(self, folder: Path) -> None:
@@ -428,12 +436,18 @@ class McpSource:
 
     def refused(self, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
         """Return what the processes of a confined server were refused, those of other processes of Pegboard too."""
-        found = (one for _, connection in self._seen(_server(spec)) for one in connection.history.refused.values())
-        return tuple(dict.fromkeys((*found, *self._settings.launches.refusals.of(spec.name, spec.confine))))
+        found = (
+            one
+            for _, connection in self._connections_to_show(_server(spec))
+            for one in connection.history.refused.values()
+        )
+        return tuple(dict.fromkeys((*found, *self._settings.launches.refusals.refusals_of(spec.name, spec.confine))))
 
-    async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
+    async def _run_with_retry(
+        self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool
+    ) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
-        return await requests.retry.run(connection, spec, what, work, repeatable=repeatable)
+        return await requests.retry.run_with_retry(connection, spec, what, work, repeatable=repeatable)
 
     def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
         if overrides:
@@ -461,7 +475,7 @@ class McpSource:
         key = (spec.name, fingerprint, scope)
         found = self._pool.get(key)
         if found is None or (owner is not None and (found.login is None or found.login.owner != owner)):
-            found = self._for_scope(spec, fingerprint, scope, owner)
+            found = self._connection_for_scope(spec, fingerprint, scope, owner)
             self._pool[key] = found
             found.take_client(self._settings.client_of(scope))
             idle = None if scope == _SHARED else self._idle_after
@@ -470,7 +484,9 @@ class McpSource:
                 self._note_up(found)
         return found
 
-    def _for_scope(self, spec: ServerSpec, fingerprint: str, scope: str, owner: LoginOwner | None) -> Connection:
+    def _connection_for_scope(
+        self, spec: ServerSpec, fingerprint: str, scope: str, owner: LoginOwner | None
+    ) -> Connection:
         """Return a connection for a scope: that of no scope, where it may become it, else a new one."""
         key = (spec.name, fingerprint, _UNASSIGNED)
         found = None if owner is not None else self._pool.get(key)
@@ -485,16 +501,16 @@ class McpSource:
         alike = spec.instance in (None, "all", "principal") and not keeps_conversation(spec)
         return self._settings.shared is not None and alike and spec.confine is None and spec.command is not None
 
-    def _found(self, spec: PluginSpec, scope: str) -> Connection | None:
+    def _find_connection(self, spec: PluginSpec, scope: str) -> Connection | None:
         """Return the connection that a scope has, or would take over."""
         server = _server(spec)
         fingerprint = self.fingerprint(server)
         own = self._pool.get((server.name, fingerprint, scope))
         return own or self._pool.get((server.name, fingerprint, _UNASSIGNED))
 
-    def _any(self, spec: ServerSpec) -> Connection:
+    def _any_connection(self, spec: ServerSpec) -> Connection:
         """Return a connection that may be asked for its tools: any that is there, else the unassigned one."""
-        same = [connection for _, connection in self._of(spec)] or [self._unassigned_connection(spec)]
+        same = [connection for _, connection in self._connections_of(spec)] or [self._unassigned_connection(spec)]
         return next((c for c in same if c.live is not None), same[0])
 
     def _unassigned_connection(self, spec: ServerSpec) -> Connection:
@@ -506,7 +522,7 @@ class McpSource:
             found = self._pool[key] = self._connection(spec, fingerprint)
             found.shares_process = self._may_share(spec)
             if spec.instance == "client":  # whose it will be shows by its first call: what it asks waits
-                found.only_client = self._settings.only_client or OnlyClient()
+                found.only_client = self._settings.only_client or ProcessClient()
         return found
 
     def _connection(self, spec: ServerSpec, fingerprint: str, owner: LoginOwner | None = None) -> Connection:
@@ -516,12 +532,12 @@ class McpSource:
         connection.reads = self._read_list if self._take_list is not None else None
         connection.came_up = partial(self._note_up, connection)
         if (logins := self.logins_of(spec)) is not None:
-            connection.login = logins.of_connection(spec, owner)
+            connection.login = logins.login_of_connection(spec, owner)
         return connection
 
     def _note_up(self, connection: Connection) -> None:
         """Note that a connection is up, once it is that of a scope."""
-        for scope, found in self._of(connection.spec):
+        for scope, found in self._connections_of(connection.spec):
             if found is connection and scope != _UNASSIGNED:
                 owner = connection.login.owner if connection.login is not None else None
                 self.offering.note_up(connection.spec, scope, owner or LoginOwner())
@@ -560,11 +576,13 @@ class McpSource:
 
     def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
         """Return the connections of a server, for operators."""
-        return tuple(connection.state(scope) for scope, connection in self._seen(_server(spec)))
+        return tuple(connection.state(scope) for scope, connection in self._connections_to_show(_server(spec)))
 
     def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
         """Return the newest lines of every connection of a server, also of processes that have ended."""
-        lines = (line for scope, c in self._seen(_server(spec)) for line in c.history.printed.of_scope(scope))
+        lines = (
+            line for scope, c in self._connections_to_show(_server(spec)) for line in c.history.printed.of_scope(scope)
+        )
         return tuple(sorted(lines, key=lambda line: line.at))
 
     def activity(self) -> ServerActivity:
@@ -580,20 +598,20 @@ class McpSource:
         server = _server(spec)
         self._check(server, EMPTY)
 
-        async def here() -> None:
-            for _, connection in self._of(server):
+        async def restart_here() -> None:
+            for _, connection in self._connections_of(server):
                 connection.restart()
 
-        await self.where_it_runs(server, _SHARED, here, lambda other: other.restart())
+        await self.where_it_runs(server, _SHARED, restart_here, lambda other: other.restart())
 
-    def _of(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
+    def _connections_of(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
         """Return the connections of a server as it is configured now, each with its scope."""
         same = spec.name, self.fingerprint(spec)
         return [(scope, found) for (name, print_, scope), found in self._pool.items() if (name, print_) == same]
 
-    def _seen(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
+    def _connections_to_show(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
         """Return the connections of a server, with the one that was stopped, where there is none since."""
-        found = self._of(spec)
+        found = self._connections_of(spec)
         stopped = self._stopped.get((spec.name, self.fingerprint(spec)))
         return found if stopped is None or found else [(_UNASSIGNED, stopped)]
 
@@ -619,9 +637,9 @@ def _server(spec: PluginSpec) -> ServerSpec:
     return spec
 
 
-def _logged_in(spec: ServerSpec, scope: str, owner: LoginOwner) -> tuple[str, LoginOwner]:
+def _owner_of_connection(spec: ServerSpec, scope: str, owner: LoginOwner) -> tuple[str, LoginOwner]:
     """Return who shares the connection on which an owner's login is shown, and whose that is."""
-    if for_itself(spec):
+    if logs_in_for_gateway(spec):
         return scope, LoginOwner()
     return owner.scope if scope == _SHARED and owner.principal else scope, owner
 

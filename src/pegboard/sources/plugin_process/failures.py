@@ -18,7 +18,7 @@ def error_of(reported: JsonObject, spec: PluginSpec, process: ProcessSpec) -> Ex
     if "override" in reported:
         return OverrideError(message, override=str(reported["override"]), hint=hint)
     if not reported.get("unavailable"):
-        return _named(str(reported["type"]), message)
+        return _exception_named(str(reported["type"]), message)
     if (path := _out_of_reach(reported, spec)) is not None:
         message = f"{message.removesuffix('.')}: {path} is out of reach, since the plugin is confined."
         hint = f"Let it read that: `confine: {{read: [{path if 'path' in reported else path.parent}]}}`."
@@ -36,7 +36,7 @@ def _out_of_reach(reported: JsonObject, spec: PluginSpec) -> Path | None:
     return None
 
 
-def _named(kind: str, message: str) -> Exception:
+def _exception_named(kind: str, message: str) -> Exception:
     """Return an exception of the name that the one there had, which is all that is shown of it."""
     made: Any = type(kind, (Exception,), {})
     return made(message)

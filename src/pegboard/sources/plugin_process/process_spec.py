@@ -14,8 +14,8 @@ from typing import Any, Final
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
-from pegboard.mcp_extra import lacking
-from pegboard.sources.code import imported_from
+from pegboard.mcp_extra import missing_requirements
+from pegboard.sources.code import import_path_of
 from pegboard.sources.plugin_process.forms import SETTINGS
 from pegboard.support.imported_modules import own_files
 from pegboard.support.installed import install_hint
@@ -73,7 +73,7 @@ def process_spec(
     """
     if not sys.executable:
         raise ToolUnavailableError(f"plugin '{spec.name}' cannot have a process of its own: there is no interpreter.")
-    if missing := lacking():
+    if missing := missing_requirements():
         message = f"plugin '{spec.name}' is confined, and a process of its own needs the extra mcp: {missing}."
         raise ToolUnavailableError(message, hint=install_hint(extra="mcp"))
     settings = {
@@ -96,19 +96,19 @@ def process_spec(
         plugin=spec.name,
         command=sys.executable,
         args=("-P", str(_PROGRAM)),
-        env=Frozen({**_needed(spec, env), SETTINGS: text}),
+        env=Frozen({**_needed_variables(spec, env), SETTINGS: text}),
         timeout=spec.timeout,
         cwd=(spec.confine.folder or None) if spec.confine is not None else None,
         idle=idle if spec.idle is None else spec.idle,
         confine=spec.confine,
-        reads=tuple(_consists_of(spec)),
+        reads=tuple(_files_of_plugin(spec)),
         place=spec.place,
     )
 
 
-def _consists_of(spec: PluginSpec) -> Iterator[str]:
+def _files_of_plugin(spec: PluginSpec) -> Iterator[str]:
     """Yield what a plugin is brought in by: in its project the module's own files, else the package or its folder."""
-    place = imported_from(spec)
+    place = import_path_of(spec)
     if place is None:
         return
     if isinstance(spec, PythonSpec) and spec.folder and place.is_relative_to(spec.folder):
@@ -117,7 +117,7 @@ def _consists_of(spec: PluginSpec) -> Iterator[str]:
         yield str(place if place.is_dir() else place.parent)
 
 
-def _needed(spec: PluginSpec, env: Mapping[str, str]) -> dict[str, str]:
+def _needed_variables(spec: PluginSpec, env: Mapping[str, str]) -> dict[str, str]:
     names = (name for needed in spec.needs.values() for name in needed)
     return {name: env[name] for name in names if name in env}
 

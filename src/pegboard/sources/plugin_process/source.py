@@ -189,19 +189,21 @@ class PluginProcessSource:
         """Run a function in the process of the call's scope; what it raises is an error result."""
         variant = self._variant(spec, overrides)
         key = SessionKey(principal=context.principal, agent=context.agent, session=context.session)
-        asked = _asked("call", context)
+        asked = _request_of("call", context)
         if tool.needs:
             asked["env"] = {name: self._env[name] for name in tool.needs if name in self._env}
         while True:
             if variant.wants_data and self._store is not None and context.session:
                 asked["data"] = dict(await self._store.session_data(key))
-            result = await self._processes.call(variant.process, EMPTY, tool, arguments, _along(asked, context.scope))
-            result, answer = _parted(result)
+            result = await self._processes.call(
+                variant.process, EMPTY, tool, arguments, _context_to_pass(asked, context.scope)
+            )
+            result, answer = _split_result(result)
             if "wants" not in answer or variant.wants_data:
                 break
             variant.wants_data = True
         if "error" in answer:
-            raise self._failed(variant, context.scope, answer["error"])
+            raise self._error_of_failure(variant, context.scope, answer["error"])
         if result.is_error:
             from pegboard.sources.confinement import with_refusals  # no start needs it
 
@@ -210,9 +212,9 @@ class PluginProcessSource:
             result = with_refusals(result, _label(spec), refused)
         if "data" in answer and self._store is not None:
             await self._store.keep_session_data(key, answer["data"])
-        return self._noted(variant, context.scope, result)
+        return self._note_new_process(variant, context.scope, result)
 
-    def _noted(self, variant: _Variant, scope: str, result: CallResult) -> CallResult:
+    def _note_new_process(self, variant: _Variant, scope: str, result: CallResult) -> CallResult:
         """Return a result that says so where the process of its scope is not the one that answered before (G9)."""
         now = self._processes.starts(variant.process, scope)
         before = variant.starts.get(scope)
@@ -235,13 +237,13 @@ class PluginProcessSource:
     ) -> HookAnswer:
         """Return what guard and approval hook of a function say to a call; a person decides where nothing is said."""
         variant = self._variant(spec, overrides)
-        along = _along(_asked("hooks", context), context.scope)
+        along = _context_to_pass(_request_of("hooks", context), context.scope)
         try:
-            _, answer = _parted(await self._processes.call(variant.process, EMPTY, tool, arguments, along))
+            _, answer = _split_result(await self._processes.call(variant.process, EMPTY, tool, arguments, along))
         except UpstreamError as error:
             return HookAnswer(approval=f"its hook did not answer: {error.message}")
         if "error" in answer:
-            raise self._failed(variant, context.scope, answer["error"])
+            raise self._error_of_failure(variant, context.scope, answer["error"])
         return HookAnswer(**answer["value"])
 
     async def holds(
@@ -269,17 +271,17 @@ class PluginProcessSource:
 
     async def _value(self, variant: _Variant, what: RequestKind, name: str, *given: object, scope: str = "") -> object:
         """Return what a process answers that is no call."""
-        asked = {**_asked(what, _NOBODY), "given": list(given)}
+        asked = {**_request_of(what, _NOBODY), "given": list(given)}
         tool = Tool(plugin=variant.spec.name, name=name)
         result = await self._processes.call_in_own_or_unassigned_process(
-            variant.process, tool, EMPTY, _along(asked, scope)
+            variant.process, tool, EMPTY, _context_to_pass(asked, scope)
         )
-        _, answer = _parted(result)
+        _, answer = _split_result(result)
         if "error" in answer:
-            raise self._failed(variant, scope, answer["error"])
+            raise self._error_of_failure(variant, scope, answer["error"])
         return answer["value"]
 
-    def _failed(self, variant: _Variant, scope: str, reported: JsonObject) -> Exception:
+    def _error_of_failure(self, variant: _Variant, scope: str, reported: JsonObject) -> Exception:
         """Return the error for what a process reported, and note what it says was refused."""
         refused = self._processes.read_refusals(variant.process, scope, str(reported["message"]))
         if refused and not reported.get("unavailable"):  # else its hint says what it needs
@@ -291,11 +293,11 @@ class PluginProcessSource:
 
     def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
         """Return the processes of a plugin, under whatever overrides, for operators."""
-        return tuple(one for process in self._started(spec) for one in self._processes.connections(process))
+        return tuple(one for process in self._processes_needed(spec) for one in self._processes.connections(process))
 
     def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
         """Return the newest lines of the processes of a plugin, also of those that have ended."""
-        lines = (line for process in self._started(spec) for line in self._processes.printed(process))
+        lines = (line for process in self._processes_needed(spec) for line in self._processes.printed(process))
         return tuple(sorted(lines, key=lambda line: line.at))
 
     def keep_refusals(self, folder: Path) -> None:
@@ -306,7 +308,7 @@ class PluginProcessSource:
     def refused(self, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
         """Return what the processes of a plugin were refused, those of other processes of Pegboard too."""
         found = (one for connection in self.connections(spec) for one in connection.refused)
-        return tuple(dict.fromkeys((*found, *self._kept_refusals.of(spec.name, spec.confine))))
+        return tuple(dict.fromkeys((*found, *self._kept_refusals.refusals_of(spec.name, spec.confine))))
 
     def activity(self) -> ServerActivity:
         """Return counts that change with the state of a process, and with each line that one prints."""
@@ -314,10 +316,10 @@ class PluginProcessSource:
 
     async def restart(self, spec: PluginSpec) -> None:
         """Stop the processes of a plugin, and start those anew that were in use."""
-        for process in self._started(spec):
+        for process in self._processes_needed(spec):
             await self._processes.restart(process)
 
-    def _started(self, spec: PluginSpec) -> list[ProcessSpec]:
+    def _processes_needed(self, spec: PluginSpec) -> list[ProcessSpec]:
         """Return how the processes of a plugin are started, as far as they were needed."""
         return [one.process for one in self._variants.values() if one.spec.name == spec.name]
 
@@ -371,17 +373,17 @@ def _modules(spec: PluginSpec) -> tuple[str, ...]:
     return (spec.target.partition(":")[0],) if isinstance(spec, PythonSpec) else ()
 
 
-def _asked(what: RequestKind, context: CallContext) -> dict[str, Any]:
+def _request_of(what: RequestKind, context: CallContext) -> dict[str, Any]:
     who = {"principal": context.principal, "agent": context.agent, "session": context.session}
     return {"what": what, "who": who}
 
 
-def _along(asked: JsonObject, scope: str) -> CallContext:
+def _context_to_pass(asked: JsonObject, scope: str) -> CallContext:
     """Return the context of a request to a process: what is asked goes along, and nobody can be asked anything."""
     return CallContext(scope=scope, meta={ASKED: asked})
 
 
-def _parted(result: CallResult) -> tuple[CallResult, JsonObject]:
+def _split_result(result: CallResult) -> tuple[CallResult, JsonObject]:
     """Return the result of a call, and what came along with it."""
     answer = result.meta.get(ANSWERED)
     if answer is None:
@@ -394,6 +396,6 @@ def _parted(result: CallResult) -> tuple[CallResult, JsonObject]:
             is_error=raw.get("isError") is True,
             meta=Frozen(raw.get("_meta") or {}),
         )
-        return _parted(whole)
+        return _split_result(whole)
     meta = Frozen({key: value for key, value in result.meta.items() if key != ANSWERED})
     return replace(result, meta=meta), answer

@@ -56,7 +56,7 @@ async def output_of(arguments: Sequence[str], reference: Reference, *, hint: str
             hint=f"It can ask nobody: nothing can be typed into it. {alone}",
         ) from None
     finally:
-        await _end(transport, printed)
+        await _end_process(transport, printed)
     if len(printed.data) > LONGEST:
         raise ToolUnavailableError(
             f"the command of {name} prints more than 64 KiB", hint="Let it print the value alone."
@@ -91,19 +91,19 @@ class _Printed(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Note that nobody can print any more."""
         self._closed = True
-        self._note()
+        self._note_if_whole()
 
     def process_exited(self) -> None:
         """Note that it has ended."""
         self.exited.set()
-        self._note()
+        self._note_if_whole()
 
-    def _note(self) -> None:
+    def _note_if_whole(self) -> None:
         if self._closed and self.exited.is_set():
             self.whole.set()
 
 
-async def _end(transport: asyncio.SubprocessTransport, printed: _Printed) -> None:
+async def _end_process(transport: asyncio.SubprocessTransport, printed: _Printed) -> None:
     """Kill a process that still runs, with all that it started and did not put apart."""
     try:
         if not printed.exited.is_set():

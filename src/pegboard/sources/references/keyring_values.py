@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from pegboard.system_keyring import SERVICE, KeyringError, asked
+from pegboard.system_keyring import SERVICE, KeyringError, ask_keyring
 
 _ELSEWHERE: Final = "Keep the value elsewhere: ${file:PATH}, ${cmd:COMMAND}, or ${NAME} from the environment."
 
@@ -15,37 +15,37 @@ T = TypeVar("T")
 def usable() -> bool:
     """Return whether there is a keyring that may keep something; it is not opened."""
     try:
-        return bool(_asked(lambda keyring: keyring.get_keyring().priority > 0))
+        return bool(_ask_keyring(lambda keyring: keyring.get_keyring().priority > 0))
     except KeyringError:
         return False
 
 
 def value_of(name: str) -> str | None:
     """Return a value, or None where there is none; raises :class:`KeyringError`."""
-    return _asked(lambda keyring: keyring.get_password(SERVICE, name))
+    return _ask_keyring(lambda keyring: keyring.get_password(SERVICE, name))
 
 
 def store(name: str, value: str) -> str:
     """Keep a value, and return how the keyring calls itself; raises :class:`KeyringError`."""
 
-    def stored(keyring: Any) -> str:
+    def store_value(keyring: Any) -> str:
         keyring.set_password(SERVICE, name, value)
         return str(keyring.get_keyring().name)
 
-    return _asked(stored)
+    return _ask_keyring(store_value)
 
 
 def delete(name: str) -> bool:
     """Remove a value, and return whether there was one; raises :class:`KeyringError`."""
 
-    def deleted(keyring: Any) -> bool:
+    def delete_value(keyring: Any) -> bool:
         if keyring.get_password(SERVICE, name) is None:
             return False
         keyring.delete_password(SERVICE, name)
         return True
 
-    return _asked(deleted)
+    return _ask_keyring(delete_value)
 
 
-def _asked(work: Callable[[Any], T]) -> T:
-    return asked(work, elsewhere=_ELSEWHERE)
+def _ask_keyring(work: Callable[[Any], T]) -> T:
+    return ask_keyring(work, elsewhere=_ELSEWHERE)

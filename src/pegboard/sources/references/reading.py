@@ -19,7 +19,7 @@ Learn = Callable[[str, str], None]
 Read = Callable[[Reference], Awaitable[str]]
 
 
-async def filled(spec: ServerSpec, learn: Learn, store: SealedStore | None = None) -> ServerSpec:
+async def fill_references(spec: ServerSpec, learn: Learn, store: SealedStore | None = None) -> ServerSpec:
     """Return a server with the values of its references in their place, all read at once, each once.
 
     ``learn`` gets each value before anything can repeat it. ``store`` has the sealed ones.
@@ -37,10 +37,12 @@ async def filled(spec: ServerSpec, learn: Learn, store: SealedStore | None = Non
         await asyncio.gather(*reading, return_exceptions=True)
     for one, value in values.items():
         learn(one.text, value)
-    return _with(spec, {(text.part, text.key): _checked(text, text.filled(values)) for text in spec.references})
+    return _with_texts(
+        spec, {(text.part, text.key): _check_value(text, text.filled(values)) for text in spec.references}
+    )
 
 
-def _with(spec: ServerSpec, texts: dict[tuple[str, str | int], str]) -> ServerSpec:
+def _with_texts(spec: ServerSpec, texts: dict[tuple[str, str | int], str]) -> ServerSpec:
     """Return a server with these texts in place of its own, in the order of its own."""
     return replace(
         spec,
@@ -52,7 +54,7 @@ def _with(spec: ServerSpec, texts: dict[tuple[str, str | int], str]) -> ServerSp
     )
 
 
-def _checked(text: ByReference, value: str) -> str:
+def _check_value(text: ByReference, value: str) -> str:
     """Return a text that may stand where it is to stand; what refuses it later would repeat it."""
     names = ", ".join(one.text for one in text.references)
     if text.part in ("headers", "url"):
@@ -75,20 +77,20 @@ def _checked(text: ByReference, value: str) -> str:
 async def _value(reference: Reference, store: SealedStore | None) -> str:
     """Return the value that a reference stands for; raises ``ToolUnavailableError``."""
     sealed = reference.scheme == "secret"
-    value = await (_from_store(reference, store) if sealed else _READ[reference.scheme](reference))
+    value = await (_value_from_store(reference, store) if sealed else _READ[reference.scheme](reference))
     if not value:
         raise ToolUnavailableError(f"the value of {reference.text} is empty", hint="Store a value there.")
     return value
 
 
-async def _from_keyring(reference: Reference) -> str:
+async def _value_from_keyring(reference: Reference) -> str:
     from pegboard.sources.references.keyring_values import value_of
-    from pegboard.sources.signatures import in_thread
+    from pegboard.sources.signatures import run_in_thread
     from pegboard.system_keyring import KeyringError
 
     try:
         async with asyncio.timeout(PATIENCE):
-            value = await in_thread(value_of, reference.target)
+            value = await run_in_thread(value_of, reference.target)
     except TimeoutError:
         raise ToolUnavailableError(
             f"the keyring did not give {reference.text} within {PATIENCE:g} s",
@@ -103,7 +105,7 @@ async def _from_keyring(reference: Reference) -> str:
     return value
 
 
-async def _from_store(reference: Reference, store: SealedStore | None) -> str:
+async def _value_from_store(reference: Reference, store: SealedStore | None) -> str:
     hint = f"Run `pegboard secret set {reference.target}`, or add the server again in the console."
     try:
         known = await store.sealed("secret", reference.target) if store is not None else None
@@ -116,13 +118,13 @@ async def _from_store(reference: Reference, store: SealedStore | None) -> str:
     return known.text
 
 
-async def _from_file(reference: Reference) -> str:
+async def _value_from_file(reference: Reference) -> str:
     from pegboard.sources.references.file_text import text_of
-    from pegboard.sources.signatures import in_thread
+    from pegboard.sources.signatures import run_in_thread
 
     try:
         async with asyncio.timeout(PATIENCE):
-            return await in_thread(text_of, reference.path, reference.text)
+            return await run_in_thread(text_of, reference.path, reference.text)
     except TimeoutError:
         raise ToolUnavailableError(
             f"the file of {reference.text} could not be read within {PATIENCE:g} s",
@@ -130,7 +132,7 @@ async def _from_file(reference: Reference) -> str:
         ) from None
 
 
-async def _from_op(reference: Reference) -> str:
+async def _value_from_onepassword(reference: Reference) -> str:
     from pegboard.sources.references.command_output import output_of
 
     hint = "Install the command-line tool of 1Password, and sign in with `op signin`."
@@ -138,7 +140,7 @@ async def _from_op(reference: Reference) -> str:
     return await output_of(arguments, reference, hint=hint, within=PATIENCE)
 
 
-async def _from_command(reference: Reference) -> str:
+async def _value_from_command(reference: Reference) -> str:
     from pegboard.core.model.references import words
     from pegboard.sources.references.command_output import output_of
 
@@ -146,8 +148,8 @@ async def _from_command(reference: Reference) -> str:
 
 
 _READ: Final[dict[str, Read]] = {
-    "keyring": _from_keyring,
-    "op": _from_op,
-    "file": _from_file,
-    "cmd": _from_command,
+    "keyring": _value_from_keyring,
+    "op": _value_from_onepassword,
+    "file": _value_from_file,
+    "cmd": _value_from_command,
 }

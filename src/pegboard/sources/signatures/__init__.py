@@ -2,17 +2,17 @@
 
 from pegboard.sources.signatures.annotations import adapter_for
 from pegboard.sources.signatures.constructed import (
-    Built,
+    BuiltPlugin,
     LocalPlugin,
     WithoutHooks,
     blocks,
-    called,
-    given_up,
-    run,
+    find_tool,
+    is_abandoned,
+    run_tool,
 )
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
-from pegboard.sources.signatures.functions import described, summary, without_fields
-from pegboard.sources.signatures.instances import HookedSource, Instances, LocalSource, Making, began_anew
+from pegboard.sources.signatures.functions import describe_function, summary, without_fields
+from pegboard.sources.signatures.instances import HookedSource, Instances, LocalSource, PluginMaking, began_anew
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -22,47 +22,47 @@ from pegboard.sources.signatures.parameters import (
 )
 from pegboard.sources.signatures.plugins import (
     Adopt,
-    adopted,
-    built,
+    adopt_plugin,
+    build_plugin,
     constructs,
     nothing_adopted,
 )
 from pegboard.sources.signatures.results import as_result, failure, image_type
-from pegboard.support.threads import end_free_threads, in_thread, run_here
+from pegboard.support.threads import end_free_threads, run_here, run_in_thread
 
 __all__ = [
     "Adopt",
-    "Built",
+    "BuiltPlugin",
     "HookedSource",
     "Instances",
     "LocalPlugin",
     "LocalSource",
-    "Making",
     "ModulesBeside",
     "Parameters",
+    "PluginMaking",
     "WithoutHooks",
     "adapter_for",
-    "adopted",
+    "adopt_plugin",
     "as_result",
     "began_anew",
     "blocks",
-    "built",
-    "called",
+    "build_plugin",
     "construct",
     "constructs",
-    "described",
+    "describe_function",
     "distribution_of",
     "end_free_threads",
     "failure",
-    "given_up",
+    "find_tool",
     "image_type",
-    "in_thread",
+    "is_abandoned",
     "is_installed",
     "nothing_adopted",
     "parameters_of",
     "refused_override",
-    "run",
     "run_here",
+    "run_in_thread",
+    "run_tool",
     "summary",
     "without_fields",
 ]

@@ -19,7 +19,7 @@ def adapter_for(annotation: Any) -> Any:
     """Return pydantic's adapter for an annotation; raises where it has no JSON Schema."""
     from pydantic import TypeAdapter
 
-    adapter = TypeAdapter[Any](accepted(annotation))
+    adapter = TypeAdapter[Any](acceptable_annotation(annotation))
     adapter.json_schema()
     return adapter
 
@@ -60,16 +60,16 @@ def _plain_union(arguments: tuple[Any, ...]) -> dict[str, Any] | None:
     return {"anyOf": sorted((b for b in branches if b), key=lambda branch: branch == _NULL)}
 
 
-def accepted(annotation: Any) -> Any:
+def acceptable_annotation(annotation: Any) -> Any:
     """Return the annotation with every ``typing.TypedDict`` in it as pydantic takes it before Python 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if isinstance(annotation, type) and typing.is_typeddict(annotation):
-        return _rebuilt(annotation) if type(annotation).__module__ == "typing" else annotation
+        return _rebuilt_typed_dict(annotation) if type(annotation).__module__ == "typing" else annotation
     arguments: tuple[Any, ...] = get_args(annotation)
     if not arguments or get_origin(annotation) is typing.Literal:
         return annotation
-    fresh = tuple(accepted(argument) for argument in arguments)
+    fresh = tuple(acceptable_annotation(argument) for argument in arguments)
     if fresh == arguments:
         return annotation
     if get_origin(annotation) is Annotated:
@@ -82,14 +82,14 @@ def accepted(annotation: Any) -> Any:
 
 
 @functools.cache
-def _rebuilt(shape: Any) -> Any:
+def _rebuilt_typed_dict(shape: Any) -> Any:
     """Return the same TypedDict made by typing_extensions, which keeps what pydantic needs."""
     from typing import NotRequired, Required
 
     from typing_extensions import TypedDict
 
     fields = {
-        name: (Required if name in shape.__required_keys__ else NotRequired)[accepted(hint)]  # type: ignore[index]
+        name: (Required if name in shape.__required_keys__ else NotRequired)[acceptable_annotation(hint)]  # type: ignore[index]
         for name, hint in get_type_hints(shape, include_extras=True).items()
     }
     fresh: Any = TypedDict(shape.__name__, fields)  # type: ignore[misc, operator]

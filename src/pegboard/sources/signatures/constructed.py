@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, text_result
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.sources.signatures.functions import Described
+from pegboard.sources.signatures.functions import DescribedFunction
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import as_result, failure, takes_time
 from pegboard.sources.signatures.thread_bound import ObjectThreads
 from pegboard.sources.stdout import IN_PLUGIN
-from pegboard.support.threads import in_thread, settled
+from pegboard.support.threads import run_in_thread, settle_awaitable
 
 T = TypeVar("T")
 LIFE_CYCLE: Final = frozenset({"close", "aclose"})
@@ -68,10 +68,10 @@ class WithoutHooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class BuiltPlugin:
     """A plugin that is ready to be called; ``tools`` by their names, and why what is public besides is none."""
 
-    tools: Mapping[str, Described] = field(default=EMPTY)
+    tools: Mapping[str, DescribedFunction] = field(default=EMPTY)
     parameters: Parameters = NO_PARAMETERS
     not_tools: Mapping[str, str] = field(default=EMPTY)
     description: str = ""
@@ -89,25 +89,29 @@ class Built:
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the plugin."""
         return Manifest(
-            tools=tuple(replace(tool.tool(plugin, self.tools), when=self._when(tool)) for tool in self.tools.values()),
+            tools=tuple(
+                replace(tool.tool(plugin, self.tools), when=self._conditions_of(tool)) for tool in self.tools.values()
+            ),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
             description=self.description,
             not_tools=self.not_tools,
         )
 
-    def _when(self, tool: Described) -> tuple[str, ...]:
+    def _conditions_of(self, tool: DescribedFunction) -> tuple[str, ...]:
         own = (f"{CONDITION} {tool.name}",) if tool.mark.is_available is not None else ()
         return (*own, CONDITION) if self.condition is not None else own
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function; what it raises is an error result."""
-        return await run(called(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads)
+        return await run_tool(
+            find_tool(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads
+        )
 
     async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
         """Return what guard and approval hook of a function say to a call, before it runs."""
         return await hook_answer(
-            called(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads
+            find_tool(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads
         )
 
     async def aclose(self) -> None:
@@ -124,7 +128,7 @@ class Built:
             self.threads.end()
 
 
-def called(tools: Mapping[str, T], plugin: str, name: str) -> T:
+def find_tool(tools: Mapping[str, T], plugin: str, name: str) -> T:
     """Return the tool of this name; raises ``ToolUnavailableError`` where it has gone."""
     if name not in tools:
         raise ToolUnavailableError(f"plugin '{plugin}' has no tool '{name}' any more.")
@@ -150,8 +154,8 @@ HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""
 
 
-async def run(
-    tool: Described, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
+async def run_tool(
+    tool: DescribedFunction, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
 ) -> CallResult:
     """Return what the function returned; what it raised, or its guard's refusal, is an error result.
 
@@ -160,14 +164,14 @@ async def run(
     """
     token = IN_PLUGIN.set(True)
     try:
-        positional, named = tool.bound(arguments)
+        positional, named = tool.bind_arguments(arguments)
         if tool.mark.guard is not None:
             refusal = await threads.run(tool.mark.guard, principal, arguments)
             if refusal:
-                return _refused(tool.name, refusal)
-        return await _returned(tool, positional, named, threads)
+                return _refusal_result(tool.name, refusal)
+        return await _return_value(tool, positional, named, threads)
     except BaseException as error:  # whatever user code raises is the tool's own failure
-        if given_up(error):
+        if is_abandoned(error):
             raise
         return failure(error)
     finally:
@@ -175,7 +179,7 @@ async def run(
 
 
 async def hook_answer(
-    tool: Described, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
+    tool: DescribedFunction, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
 ) -> HookAnswer:
     """Return what the guard and the approval hook of a function say to a call; one that fails demands an approval."""
     token = IN_PLUGIN.set(True)
@@ -189,14 +193,14 @@ async def hook_answer(
             answer = await threads.run(hook, principal, arguments)
         return HookAnswer(approval=answer if isinstance(answer, str) else "its hook says so" if answer else "")
     except BaseException as error:  # whatever user code raises
-        if given_up(error):
+        if is_abandoned(error):
             raise
         return HookAnswer(approval=f"its hook failed with {type(error).__name__}")
     finally:
         IN_PLUGIN.reset(token)
 
 
-def given_up(error: BaseException) -> bool:
+def is_abandoned(error: BaseException) -> bool:
     """Return whether an exception means that nobody waits any more, and was not raised by the tool itself."""
     if not isinstance(error, asyncio.CancelledError):
         return False
@@ -204,8 +208,8 @@ def given_up(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _returned(
-    tool: Described, positional: list[Any], named: dict[str, Any], threads: ObjectThreads
+async def _return_value(
+    tool: DescribedFunction, positional: list[Any], named: dict[str, Any], threads: ObjectThreads
 ) -> CallResult:
     match tool.runs:
         case "coroutine":
@@ -213,28 +217,28 @@ async def _returned(
         case "generator":
             value = tool.function(*positional, **named)
         case "thread":
-            value = await threads.run(_called, tool.function, positional, named)
+            value = await threads.run(_call_function, tool.function, positional, named)
     if isinstance(value, str | CallResult):  # nothing is left to be awaited, and it is no function
-        return await in_thread(as_result, value) if takes_time(value) else as_result(value)
+        return await run_in_thread(as_result, value) if takes_time(value) else as_result(value)
     if inspect.isawaitable(value):
-        value = await settled(value)
+        value = await settle_awaitable(value)
     if inspect.isasyncgen(value):
-        value = await settled(_collected(value))
+        value = await settle_awaitable(_collect_parts(value))
     if _are_functions(value):
         return text_result(_MAKES_TOOLS, is_error=True)
-    return await in_thread(as_result, value) if takes_time(value) else as_result(value)
+    return await run_in_thread(as_result, value) if takes_time(value) else as_result(value)
 
 
-def blocks(tool: Described) -> bool:
+def blocks(tool: DescribedFunction) -> bool:
     """Return whether a function runs in a thread."""
     return tool.runs == "thread"
 
 
-def _called(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+def _call_function(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
     """Return the result of a blocking function, or what it returned to be awaited in the loop."""
     value = function(*positional, **named)
     if inspect.isgenerator(value):
-        value = _joined(list(cast("Iterator[Any]", value)))
+        value = _join_parts(list(cast("Iterator[Any]", value)))
     pending = inspect.isawaitable(value) or inspect.isasyncgen(value) or _are_functions(value)
     return value if pending else as_result(value)
 
@@ -248,15 +252,15 @@ def _are_functions(value: object) -> bool:
     return inspect.isroutine(value)
 
 
-async def _collected(parts: AsyncIterator[Any]) -> Any:
-    return _joined([part async for part in parts])
+async def _collect_parts(parts: AsyncIterator[Any]) -> Any:
+    return _join_parts([part async for part in parts])
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join_parts(parts: list[Any]) -> Any:
     return "".join(parts) if parts and all(isinstance(part, str) for part in parts) else parts
 
 
-def _refused(name: str, reason: str) -> CallResult:
+def _refusal_result(name: str, reason: str) -> CallResult:
     block = {"type": "text", "text": _refusal(name, reason)}
     return CallResult(content=(block,), is_error=True, meta={"pegboard/refused_by": "guard"})
 

@@ -58,10 +58,10 @@ def _returns_functions(function: Callable[..., Any]) -> bool:
         return False
     if not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    return _Body(tree, getattr(inspect.unwrap(function), "__globals__", {})).gives_functions()
+    return _FunctionBody(tree, getattr(inspect.unwrap(function), "__globals__", {})).gives_functions()
 
 
-class _Body:
+class _FunctionBody:
     """What the names in the source of one function stand for; ``known`` are those of its module."""
 
     def __init__(self, tree: ast.FunctionDef | ast.AsyncFunctionDef, known: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ class _Body:
         self._looked_at.add(name)
         inner = self._inner.get(name)
         if inner is not None:
-            return _Body(inner, self._known).gives_functions()
+            return _FunctionBody(inner, self._known).gives_functions()
         factory = self._known.get(name)
         return inspect.isfunction(factory) and is_factory(factory, {})
 

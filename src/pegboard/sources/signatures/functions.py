@@ -17,7 +17,7 @@ from pegboard.core.model.array_schemas import items_beside
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
-from pegboard.sources.signatures.annotations import accepted, adapter_for, plain_schema
+from pegboard.sources.signatures.annotations import acceptable_annotation, adapter_for, plain_schema
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
@@ -30,7 +30,7 @@ _SINGLE = ("items", "additionalProperties", "not", "propertyNames", "contains")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class DescribedFunction:
     """A function with its description for models, and what turns arguments into its parameters."""
 
     function: Callable[..., Any]
@@ -45,12 +45,12 @@ class Described:
     runs: Literal["coroutine", "generator", "thread"]
     """What a call of the function is: a coroutine, an asynchronous generator, or something that runs in a thread."""
 
-    def bound(self, arguments: JsonObject) -> tuple[list[Any], dict[str, Any]]:
+    def bind_arguments(self, arguments: JsonObject) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments as the annotations want them.
 
         Raises pydantic's ``ValidationError``, a ``ValueError``.
         """
-        values: dict[str, Any] = self.adapter.validated(arguments)
+        values: dict[str, Any] = self.adapter.validate_arguments(arguments)
         first: list[Any] = []
         for name in self.positional:
             if name not in values:
@@ -75,7 +75,7 @@ class Described:
         )
 
 
-def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None = None) -> Described:
+def describe_function(function: Callable[..., Any], *, name: str = "", mark: Mark | None = None) -> DescribedFunction:
     """Return the description that signature, annotations, docstring and mark of a function give.
 
     ``*args`` is excluded; ``**kwargs`` lets further arguments through. A parameter that JSON cannot
@@ -83,10 +83,10 @@ def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None
     """
     mark = mark_of(function) if mark is None else mark
     called = mark.name or name or getattr(function, "__name__", type(function).__name__)
-    text, notes = _documented(function)
+    text, notes = _read_docstring(function)
     hints, given = _signature(function, called)
     if mark.schema is not None:
-        given, whole = _of_schema(mark.schema, given, called)
+        given, whole = _parameters_of_schema(mark.schema, given, called)
         hints = {name: hints[name] if name == "return" else Any for name in {*given, *hints}}
     else:
         whole = None
@@ -94,10 +94,10 @@ def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None
     open_ended = any(p.kind is p.VAR_KEYWORD for p in given.values())
     adapter = _Arguments(partial(_arguments_adapter, function, parameters, open_ended=open_ended))
     if whole is None:
-        written = _plain_schema(parameters, open_ended=open_ended) or adapter.made().json_schema()
+        written = _plain_schema(parameters, open_ended=open_ended) or adapter.make_adapter().json_schema()
         whole = _input_schema(written, parameters, notes)
-    schema, confirmation = _confirmed(mark, whole, called)
-    return Described(
+    schema, confirmation = _split_confirmation(mark, whole, called)
+    return DescribedFunction(
         function=function,
         name=called,
         description=mark.description or text,
@@ -127,7 +127,7 @@ def _how_it_runs(function: Callable[..., Any]) -> Literal["coroutine", "generato
     return "generator" if inspect.isasyncgenfunction(target) else "thread"
 
 
-def _of_schema(
+def _parameters_of_schema(
     schema: Mapping[str, Any], given: Mapping[str, inspect.Parameter], called: str
 ) -> tuple[Mapping[str, inspect.Parameter], JsonObject]:
     """Return the parameters that take what a ready schema names, as it is, and the schema.
@@ -136,27 +136,27 @@ def _of_schema(
     """
     properties = schema.get("properties", {}) if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or schema.get("type", "object") != "object":
-        raise _unfit(called, "its `schema` is not the JSON Schema of an object")
+        raise _unfit_error(called, "its `schema` is not the JSON Schema of an object")
     plain = {name: one.replace(annotation=Any) for name, one in given.items()}
     if any(one.kind is one.VAR_KEYWORD for one in given.values()):
         return plain, Frozen({**schema, "type": "object"})
     unknown = [name for name in properties if name not in given]
     if unknown:
-        raise _unfit(called, f"its `schema` names '{unknown[0]}', which is none of its parameters")
+        raise _unfit_error(called, f"its `schema` names '{unknown[0]}', which is none of its parameters")
     needed = [name for name, one in given.items() if one.default is one.empty and one.kind is not one.VAR_POSITIONAL]
     demanded = schema.get("required", ())
     if missing := [name for name in needed if name not in demanded]:
-        raise _unfit(called, f"it needs '{missing[0]}', which its `schema` does not require")
+        raise _unfit_error(called, f"it needs '{missing[0]}', which its `schema` does not require")
     return plain, Frozen({**schema, "type": "object"})
 
 
-def _confirmed(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject, Confirmation | None]:
+def _split_confirmation(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject, Confirmation | None]:
     """Return what the model gives, and what a person does before the tool runs (T13)."""
     if mark.user_input_fields:
         try:
             return without_fields(schema, mark.user_input_fields)
         except KeyError as error:
-            raise _unfit(called, f"a person is to fill in {error}, which is not one of its parameters") from error
+            raise _unfit_error(called, f"a person is to fill in {error}, which is not one of its parameters") from error
     if mark.requires_confirmation or mark.external_execution:
         kind = "external" if mark.external_execution else "confirm"
         return schema, Confirmation(kind=kind, hook=callable(mark.requires_confirmation))
@@ -203,7 +203,7 @@ def _signature(function: Callable[..., Any], called: str) -> tuple[Mapping[str, 
     try:
         return hints_of(function), inspect.signature(function).parameters
     except (NameError, TypeError) as error:
-        raise _unfit(called, f"its annotations cannot be read ({error})") from error
+        raise _unfit_error(called, f"its annotations cannot be read ({error})") from error
 
 
 def _parameters(
@@ -214,17 +214,17 @@ def _parameters(
     for name, parameter in given.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        annotation = hints.get(name, _guess(parameter))
+        annotation = hints.get(name, _guess_type(parameter))
         if parameter.default is None and not _takes_none(annotation):
             annotation = annotation | None
         if plain_schema(annotation) is None:
-            annotation = accepted(annotation)
+            annotation = acceptable_annotation(annotation)
             try:
                 adapter_for(annotation)
             except Exception as error:  # pydantic has several errors for a type without a schema
                 if parameter.default is parameter.empty:
                     kind = getattr(annotation, "__name__", str(annotation))
-                    raise _unfit(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
+                    raise _unfit_error(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
                 continue
         kept[name] = parameter.replace(annotation=annotation)
     return kept
@@ -234,11 +234,11 @@ def _takes_none(annotation: Any) -> bool:
     return annotation in (Any, object, None, types.NoneType) or types.NoneType in get_args(annotation)
 
 
-def _guess(parameter: inspect.Parameter) -> Any:
+def _guess_type(parameter: inspect.Parameter) -> Any:
     return next((kind for kind in _GUESSED if type(parameter.default) is kind), Any)
 
 
-def _unfit(called: str, problem: str) -> ToolUnavailableError:
+def _unfit_error(called: str, problem: str) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"function '{called}' cannot be a tool: {problem}.",
         hint="Annotate it with types that JSON has, give the parameter a default, "
@@ -255,26 +255,26 @@ class _Arguments:
         self._make = make
         self._made: Any = None
 
-    def made(self) -> Any:
+    def make_adapter(self) -> Any:
         """Return pydantic's adapter."""
         if self._made is None:
             self._made = self._make()
         return self._made
 
-    def validated(self, arguments: JsonObject) -> dict[str, Any]:
+    def validate_arguments(self, arguments: JsonObject) -> dict[str, Any]:
         """Return arguments as the annotations want them; raises pydantic's ``ValidationError``.
 
         Where an annotation is strict, dates, ids and tuples are taken in the forms that JSON has for them.
         """
         try:
-            return self.made().validate_python(dict(arguments))
+            return self.make_adapter().validate_python(dict(arguments))
         except ValueError as error:
             from pydantic import ValidationError
 
             if not isinstance(error, ValidationError):
                 raise
             try:
-                return self.made().validate_json(json.dumps(dict(arguments), default=dict))
+                return self.make_adapter().validate_json(json.dumps(dict(arguments), default=dict))
             except (ValidationError, TypeError):
                 raise error from None
 
@@ -312,7 +312,7 @@ def _input_schema(
 ) -> JsonObject:
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-    schema = untitled(whole)
+    schema = without_titles(whole)
     schema.pop("description", None)
     properties: dict[str, Any] = schema.setdefault("properties", {})
     for name, parameter in parameters.items():
@@ -326,7 +326,7 @@ def _input_schema(
     return Frozen(schema)
 
 
-def untitled(schema: Any) -> Any:
+def without_titles(schema: Any) -> Any:
     """Return a JSON Schema without the titles that pydantic derives from names, which only cost tokens.
 
     An array has ``items``, a tuple too: some providers take none without.
@@ -339,11 +339,11 @@ def untitled(schema: Any) -> Any:
         if key == "title" and isinstance(value, str):
             continue
         if key in _NESTED and isinstance(value, dict):
-            clean[key] = {name: untitled(inner) for name, inner in cast("dict[str, Any]", value).items()}
+            clean[key] = {name: without_titles(inner) for name, inner in cast("dict[str, Any]", value).items()}
         elif key in _LISTED and isinstance(value, list):
-            clean[key] = [untitled(inner) for inner in cast("list[Any]", value)]
+            clean[key] = [without_titles(inner) for inner in cast("list[Any]", value)]
         else:
-            clean[key] = untitled(value) if key in _SINGLE else value
+            clean[key] = without_titles(value) if key in _SINGLE else value
     if clean.get("type") == "array" and "items" not in clean:
         clean["items"] = items_beside(clean.get("prefixItems", ()))
     return clean
@@ -354,7 +354,7 @@ def _output_schema(annotation: Any) -> JsonObject | None:
     if not is_record(annotation):
         return None
     try:
-        return Frozen(untitled(adapter_for(annotation).json_schema(mode="serialization")))
+        return Frozen(without_titles(adapter_for(annotation).json_schema(mode="serialization")))
     except Exception:  # a shape without a JSON Schema is returned as text
         return None
 
@@ -368,7 +368,7 @@ def is_record(annotation: Any) -> bool:
     )
 
 
-def _documented(target: object) -> tuple[str, dict[str, str]]:
+def _read_docstring(target: object) -> tuple[str, dict[str, str]]:
     """Return the description and the parameters' descriptions; Google, NumPy and Sphinx styles.
 
     Sections about parameters, results and errors are no part of the description.
@@ -386,7 +386,7 @@ def _documented(target: object) -> tuple[str, dict[str, str]]:
     if not parsed.meta and style != "AUTO":
         return _without_sections(text), {}
     description = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
-    params = {p.arg_name.lstrip("*"): _flat(p.description) for p in parsed.params if p.description}
+    params = {p.arg_name.lstrip("*"): _on_one_line(p.description) for p in parsed.params if p.description}
     return description.strip(), params
 
 
@@ -416,8 +416,8 @@ def own_doc(target: object) -> str:
 
 def summary(target: object) -> str:
     """Return the first paragraph of a docstring as one line."""
-    return _flat(own_doc(target).split("\n\n", 1)[0])
+    return _on_one_line(own_doc(target).split("\n\n", 1)[0])
 
 
-def _flat(text: str | None) -> str:
+def _on_one_line(text: str | None) -> str:
     return re.sub(r"\s+", " ", text or "").strip()

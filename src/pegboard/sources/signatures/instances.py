@@ -29,7 +29,7 @@ from pegboard.sources.signatures.running_lines import running_line
 from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 from pegboard.sources.stdout import plugin_output
 from pegboard.support.tasks import call_later_detached, start_detached
-from pegboard.support.threads import end_free_threads, in_thread
+from pegboard.support.threads import end_free_threads, run_in_thread
 
 T = TypeVar("T")
 log = logging.getLogger("pegboard")
@@ -45,7 +45,7 @@ _CLOSED_WITHIN: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class PluginMaking:
     """How a plugin is brought in under its overrides.
 
     Attributes:
@@ -68,7 +68,7 @@ class Making:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Instance:
+class _PluginInstance:
     """One object, as it is made or ready, and its use; ``anew`` until an answer has said that it began anew."""
 
     task: asyncio.Task[LocalPlugin]
@@ -79,7 +79,7 @@ class _Instance:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Family:
+class _PluginInstances:
     """The objects of one plugin under its overrides, by scope.
 
     ``unassigned`` is one that nobody has used; ``asked`` answers predicates for scopes without an object, and no call
@@ -90,7 +90,7 @@ class _Family:
     unassigned: asyncio.Task[LocalPlugin] | None = None
     asked: asyncio.Task[LocalPlugin] | None = None
     manifest: Manifest | None = None
-    instances: dict[str, _Instance] = field(default_factory=dict[str, _Instance])
+    instances: dict[str, _PluginInstance] = field(default_factory=dict[str, _PluginInstance])
     closed: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])
 
     def note_closed(self, scope: str) -> None:
@@ -112,22 +112,22 @@ class Instances:
         self._monotonic = monotonic
         self._context = copy_context()
         """What host's code sees whose object is for all: the context variables of whoever opened the board."""
-        self._families: dict[Hashable, _Family] = {}
+        self._families: dict[Hashable, _PluginInstances] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._threads: dict[Hashable, int] = {}  # that bring in a plugin now, by the key of how
 
-    def under_way(self, making: Making) -> str:
+    def under_way(self, making: PluginMaking) -> str:
         """Return which line of a plugin's code runs while it is brought in; empty where that is unknown."""
         thread = self._threads.get(making.key)
         return running_line(thread, making.folder) if thread is not None else ""
 
-    async def describe(self, making: Making) -> Manifest:
+    async def describe(self, making: PluginMaking) -> Manifest:
         """Return the manifest of a plugin; raises ``ToolUnavailableError``, also where it takes too long."""
         limit = asyncio.timeout(making.timeout)
         try:
             async with limit:
-                return await self._described(making)
+                return await self._describe_plugin(making)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -137,24 +137,24 @@ class Instances:
                 hint=f"Set a longer `timeout` in `plugins: {making.plugin}` if it needs it.",
             ) from None
 
-    async def _described(self, making: Making) -> Manifest:
+    async def _describe_plugin(self, making: PluginMaking) -> Manifest:
         family = await self._family(making)
         if family.manifest is None:
             ready = (instance.task for instance in family.instances.values() if _is_ready(instance.task))
             task = next(ready, None) or family.asked or family.unassigned
-            if task is None or _failed(task):
-                task = family.unassigned = self._begin(family, making)
+            if task is None or _has_failed(task):
+                task = family.unassigned = self._begin_making(family, making)
             family.manifest = (await asyncio.shield(task)).manifest(making.plugin)
         return family.manifest
 
-    async def call(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
+    async def call(self, making: PluginMaking, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a tool on the object of the call's scope; raises ``ToolUnavailableError``, ``UpstreamTimeoutError``.
 
         What blocks goes on in its thread after it has taken too long; what is asynchronous is cancelled.
         """
         limit = asyncio.timeout(making.timeout)
         try:
-            async with limit, self._used(making, context.scope) as (plugin, instance):
+            async with limit, self._use_instance(making, context.scope) as (plugin, instance):
                 anew, instance.anew = instance.anew, False
                 result = await plugin.call(making.plugin, tool.name, arguments, context)
         except TimeoutError:
@@ -166,12 +166,14 @@ class Instances:
             ) from None
         return began_anew(result, making.plugin, "it was not used for a while") if anew else result
 
-    async def ask_hooks(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> HookAnswer:
+    async def ask_hooks(
+        self, making: PluginMaking, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
         """Return what guard and approval hook of a tool say to a call, of the object of the call's scope."""
-        async with self._used(making, context.scope) as (plugin, _):
+        async with self._use_instance(making, context.scope) as (plugin, _):
             return await plugin.ask_hooks(making.plugin, tool.name, arguments, context)
 
-    async def holds(self, making: Making, scope: str, condition: str, *given: object) -> object:
+    async def holds(self, making: PluginMaking, scope: str, condition: str, *given: object) -> object:
         """Return what a predicate answers, plain or async; raises what it raises.
 
         It is that of the scope's object. Where it has none, none is made for it: one is asked that no call reaches.
@@ -179,9 +181,9 @@ class Instances:
         family = await self._family(making)
         instance = family.instances.get(_name(family, scope))
         known = (family.asked, family.unassigned) if instance is None else (instance.task,)
-        task = next((one for one in known if one is not None and not _failed(one)), None)
+        task = next((one for one in known if one is not None and not _has_failed(one)), None)
         if task is None:
-            task = self._begin(family, making)
+            task = self._begin_making(family, making)
         if instance is None:
             family.asked = task
             family.unassigned = None if family.unassigned is task else family.unassigned
@@ -189,10 +191,10 @@ class Instances:
         if function is None:
             raise ToolUnavailableError("its condition is not there any more.")
         with plugin_output():
-            answer = await in_thread(function, *given)
+            answer = await run_in_thread(function, *given)
             return await answer if inspect.isawaitable(answer) else answer
 
-    def ready(self, making: Making, scope: str) -> LocalPlugin | None:
+    def ready(self, making: PluginMaking, scope: str) -> LocalPlugin | None:
         """Return the object of a scope where it is constructed."""
         family = self._families.get(making.key)
         if family is None or not _is_ready(family.found):
@@ -225,24 +227,26 @@ class Instances:
             await asyncio.wait(self._closing)
         end_free_threads()
 
-    async def _family(self, making: Making) -> _Family:
+    async def _family(self, making: PluginMaking) -> _PluginInstances:
         family = self._families.get(making.key)
-        if family is None or _failed(family.found):
-            found = start_detached(_in_plugin(self._noted, making, _found, making), context=self._context.copy())
-            family = self._families[making.key] = _Family(found=found)
+        if family is None or _has_failed(family.found):
+            found = start_detached(
+                _run_in_plugin(self._run_noting_thread, making, _find_target, making), context=self._context.copy()
+            )
+            family = self._families[making.key] = _PluginInstances(found=found)
         if not family.found.done():
             await asyncio.shield(family.found)
         return family
 
-    def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
+    def _begin_making(self, family: _PluginInstances, making: PluginMaking) -> asyncio.Task[LocalPlugin]:
         target = family.found.result()[0]
-        return start_detached(self._made(module_threads(target), making, target), context=self._context.copy())
+        return start_detached(self._make_instance(module_threads(target), making, target), context=self._context.copy())
 
-    async def _made(self, threads: ObjectThreads, making: Making, target: object) -> LocalPlugin:
+    async def _make_instance(self, threads: ObjectThreads, making: PluginMaking, target: object) -> LocalPlugin:
         with plugin_output():
-            return await threads.run(self._noted, making, making.make, target)
+            return await threads.run(self._run_noting_thread, making, making.make, target)
 
-    def _noted(self, making: Making, work: Callable[..., T], *given: object) -> T:
+    def _run_noting_thread(self, making: PluginMaking, work: Callable[..., T], *given: object) -> T:
         """Do work that brings in a plugin, and note in which thread."""
         self._threads[making.key] = threading.get_ident()
         try:
@@ -251,12 +255,14 @@ class Instances:
             self._threads.pop(making.key, None)
 
     @asynccontextmanager
-    async def _used(self, making: Making, scope: str) -> AsyncGenerator[tuple[LocalPlugin, _Instance]]:
+    async def _use_instance(
+        self, making: PluginMaking, scope: str
+    ) -> AsyncGenerator[tuple[LocalPlugin, _PluginInstance]]:
         """Return the object of a scope, which is in use until the end."""
         family = await self._family(making)
         name = _name(family, scope)
         instance = family.instances.get(name)
-        if instance is None or _failed(instance.task):
+        if instance is None or _has_failed(instance.task):
             instance = family.instances[name] = self._instance(family, name, making)
         instance.in_use += 1
         try:
@@ -269,22 +275,22 @@ class Instances:
             if family.instances.get(name) is not instance:
                 if not instance.in_use:
                     self._close(instance.task)
-            elif _failed(instance.task):
+            elif _has_failed(instance.task):
                 del family.instances[name]
                 if instance.anew:
                     family.note_closed(name)
             elif instance.idle is not None:
                 self._look_in(instance.idle)
 
-    def _instance(self, family: _Family, name: str, making: Making) -> _Instance:
+    def _instance(self, family: _PluginInstances, name: str, making: PluginMaking) -> _PluginInstance:
         """Return the object of a scope that has none: the unassigned one if there is one, else one that is made now."""
         task, family.unassigned = family.unassigned, None
-        if task is None or _failed(task):
-            task = self._begin(family, making)
+        if task is None or _has_failed(task):
+            task = self._begin_making(family, making)
         idle = self._idle if making.idle is None else making.idle
         anew = name in family.closed
         family.closed.pop(name, None)
-        return _Instance(task=task, idle=idle if name else None, used_at=self._monotonic(), anew=anew)
+        return _PluginInstance(task=task, idle=idle if name else None, used_at=self._monotonic(), anew=anew)
 
     def _close_unused(self) -> None:
         """Close the objects that nobody has used for so long, and look again when the next may be due."""
@@ -313,29 +319,31 @@ class Instances:
         self._timer = call_later_detached(seconds, self._close_unused)
 
     def _close(self, task: asyncio.Task[LocalPlugin]) -> None:
-        if _failed(task):
+        if _has_failed(task):
             return
-        self._closing.add(start_detached(_closed(task), context=self._context.copy(), done=self._closing.discard))
+        self._closing.add(
+            start_detached(_close_instance(task), context=self._context.copy(), done=self._closing.discard)
+        )
 
 
-def _name(family: _Family, scope: str) -> str:
+def _name(family: _PluginInstances, scope: str) -> str:
     """Return the scope whose object is meant; one name for all where nothing is constructed."""
     return scope if family.found.result()[1] else ""
 
 
-async def _in_plugin(work: Callable[..., T], *given: object) -> T:
+async def _run_in_plugin(work: Callable[..., T], *given: object) -> T:
     with plugin_output():
-        return await in_thread(work, *given)
+        return await run_in_thread(work, *given)
 
 
-def _found(making: Making) -> tuple[object, bool]:
+def _find_target(making: PluginMaking) -> tuple[object, bool]:
     """Return what the configuration names, imported; if its module is bound to this thread, it is kept for it."""
     found = making.find()
     module_threads(found[0]).look()
     return found
 
 
-async def _closed(task: asyncio.Task[LocalPlugin]) -> None:
+async def _close_instance(task: asyncio.Task[LocalPlugin]) -> None:
     try:
         async with asyncio.timeout(_CLOSED_WITHIN):
             plugin = await task
@@ -345,12 +353,12 @@ async def _closed(task: asyncio.Task[LocalPlugin]) -> None:
         log.warning("what a plugin constructed could not be closed: %s: %s", type(error).__name__, error)
 
 
-def _failed(task: asyncio.Task[Any]) -> bool:
+def _has_failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _is_ready(task: asyncio.Task[Any]) -> bool:
-    return task.done() and not _failed(task)
+    return task.done() and not _has_failed(task)
 
 
 def began_anew(result: CallResult, plugin: str, why: str) -> CallResult:
@@ -369,10 +377,10 @@ class LocalSource(ABC):
 
     def __init__(self, *, idle: float | None = None) -> None:
         self._instances = Instances(idle=idle)
-        self._makings: dict[tuple[int, int], tuple[PluginSpec, JsonObject, Making]] = {}
+        self._makings: dict[tuple[int, int], tuple[PluginSpec, JsonObject, PluginMaking]] = {}
 
     @abstractmethod
-    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+    def _making_of(self, spec: PluginSpec, overrides: JsonObject) -> PluginMaking:
         """Return how a plugin is brought in under its overrides."""
 
     def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
@@ -381,11 +389,11 @@ class LocalSource(ABC):
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import what the plugin names, construct it, and return its tools."""
-        return await self._instances.describe(self._making(spec, overrides))
+        return await self._instances.describe(self._making_of(spec, overrides))
 
     def under_way(self, spec: PluginSpec, overrides: JsonObject) -> str:
         """Return which line of its code runs while a plugin is brought in; empty where that is unknown."""
-        return self._instances.under_way(self._making(spec, overrides))
+        return self._instances.under_way(self._making_of(spec, overrides))
 
     async def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
@@ -395,17 +403,17 @@ class LocalSource(ABC):
         making = self._keep_making(spec, overrides) if known is None else known[2]
         return await self._instances.call(making, tool, arguments, context)
 
-    def _keep_making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+    def _keep_making(self, spec: PluginSpec, overrides: JsonObject) -> PluginMaking:
         """Return how a plugin is brought in, kept for calls with these two objects, which live as long as it is."""
         if len(self._makings) >= MOST_MAKINGS:
             self._makings.clear()
-        making = self._making(spec, overrides)
+        making = self._making_of(spec, overrides)
         self._makings[id(spec), id(overrides)] = spec, overrides, making
         return making
 
     def ready(self, spec: PluginSpec, overrides: JsonObject, scope: str) -> LocalPlugin | None:
         """Return the object of a scope where it is constructed: whoever asks is the only one who uses it."""
-        return self._instances.ready(self._making(spec, overrides), scope)
+        return self._instances.ready(self._making_of(spec, overrides), scope)
 
     async def end_scope(self, scope: str) -> None:
         """Close what a scope has."""
@@ -430,10 +438,10 @@ class HookedSource(LocalSource):
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
         """Return what guard and approval hook of the function say to a call."""
-        return await self._instances.ask_hooks(self._making(spec, overrides), tool, arguments, context)
+        return await self._instances.ask_hooks(self._making_of(spec, overrides), tool, arguments, context)
 
     async def holds(
         self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
     ) -> object:
         """Return what a predicate of the plugin's code answers (T12)."""
-        return await self._instances.holds(self._making(spec, overrides), scope, condition, *given)
+        return await self._instances.holds(self._making_of(spec, overrides), scope, condition, *given)

@@ -28,7 +28,7 @@ _LOOK = 1.0
 _constructing: set[int] = set()  # threads that construct, in their turn
 
 
-class _Turn:
+class _ImportTurn:
     """The turn to import; what hangs in it keeps it, and the others take another one."""
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class _Turn:
         self.taken_at = time.monotonic()
 
 
-_turn = _Turn()
+_turn = _ImportTurn()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Folder:
+class _ImportedFolder:
     """The modules that were imported from one folder, and how many use them.
 
     ``theirs`` is whether the host could import something else by a name, as of an import path and its finders.
@@ -52,7 +52,7 @@ class _Folder:
     theirs_as_of: object = None
 
 
-_folders: dict[str, _Folder] = {}
+_folders: dict[str, _ImportedFolder] = {}
 
 
 class ModulesBeside:
@@ -72,7 +72,7 @@ class ModulesBeside:
             if folder is None or not _in_folder(folder, module_name):
                 yield
                 return
-            with _imported_from(folder, module_name, self._known(folder)):
+            with _importing_from(folder, module_name, self._folder_of(folder)):
                 yield
 
     @contextmanager
@@ -98,8 +98,8 @@ class ModulesBeside:
             _constructing.discard(threading.get_ident())
             turn.release()
 
-    def _known(self, folder: str) -> _Folder:
-        known = _folders.setdefault(folder, _Folder())
+    def _folder_of(self, folder: str) -> _ImportedFolder:
+        known = _folders.setdefault(folder, _ImportedFolder())
         if folder not in self._used:
             self._used.add(folder)
             known.users += 1
@@ -143,16 +143,16 @@ def _taken_turn() -> threading.RLock | None:
         turn.taken_at = time.monotonic()
         return turn.lock
     if turn is _turn and time.monotonic() - turn.taken_at >= HANGS_AFTER:
-        _turn = _Turn()
+        _turn = _ImportTurn()
         _constructing.clear()
     return None
 
 
 @contextmanager
-def _imported_from(folder: str, module_name: str, known: _Folder) -> Generator[None]:
+def _importing_from(folder: str, module_name: str, known: _ImportedFolder) -> Generator[None]:
     """Import from a folder first; afterwards whichever module had a name before has it again."""
     mine = known.modules
-    hidden = _hidden(folder, module_name, mine)
+    hidden = _modules_in_the_way(folder, module_name, mine)
     for name in hidden:
         sys.modules.pop(name, None)
     sys.modules.update(mine)
@@ -163,10 +163,10 @@ def _imported_from(folder: str, module_name: str, known: _Folder) -> Generator[N
     try:
         yield
     finally:
-        sys.path = host if sys.path == [folder, *host] else _without(folder, sys.path)
+        sys.path = host if sys.path == [folder, *host] else _path_without_folder(folder, sys.path)
         fresh = [(name, m) for name, m in sys.modules.copy().items() if name not in before]
         mine.update((name, module) for name, module in fresh if _is_from(folder, name, module))
-        for name in _taken(known):
+        for name in _names_taken(known):
             if not _is_under_way(name):  # in the thread of an import that nobody waits for any more
                 sys.modules.pop(name, None)
         sys.modules.update(hidden)
@@ -176,7 +176,7 @@ def _is_under_way(name: str) -> bool:
     return getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False) is True
 
 
-def _without(folder: str, path: Sequence[str]) -> list[str]:
+def _path_without_folder(folder: str, path: Sequence[str]) -> list[str]:
     """Return an import path, which what was imported has changed, without the first entry of a folder."""
     left = list(path)
     if folder in left:
@@ -184,7 +184,7 @@ def _without(folder: str, path: Sequence[str]) -> list[str]:
     return left
 
 
-def _hidden(folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
+def _modules_in_the_way(folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
     """Return the modules that stand where one of this folder belongs.
 
     Each import of a plugin waits for it, and a process has thousands of modules: most are not looked at.
@@ -211,18 +211,18 @@ def _look_anew(folder: str) -> None:
                 forget()
 
 
-def _taken(known: _Folder) -> list[str]:
+def _names_taken(known: _ImportedFolder) -> list[str]:
     """Return the names under which the host could import something else."""
     as_of = tuple(sys.path), tuple(map(id, sys.meta_path))
     if known.theirs_as_of != as_of:
         known.theirs_as_of, known.theirs = as_of, {}
     mine, theirs = known.modules, known.theirs
     for top in {name.partition(".")[0] for name in mine} - theirs.keys():
-        theirs[top] = _elsewhere(top, mine.get(top))
+        theirs[top] = _is_elsewhere(top, mine.get(top))
     return [name for name, m in mine.items() if theirs[name.partition(".")[0]] and sys.modules.get(name) is m]
 
 
-def _elsewhere(top: str, module: ModuleType | None) -> bool:
+def _is_elsewhere(top: str, module: ModuleType | None) -> bool:
     """Return whether the host finds another module of this name."""
     specs = (finder.find_spec(top, None) for finder in sys.meta_path)
     spec = next((found for found in specs if found is not None), None)

@@ -47,7 +47,7 @@ def parameters_of(
     secrets: set[str] = set()
     required: list[str] = []
     unfit: list[str] = []
-    for name, parameter, annotation in _found(target, base, of_base):
+    for name, parameter, annotation in _find_parameters(target, base, of_base):
         needed = parameter.default is parameter.empty
         try:
             adapters[name] = adapter_for(annotation)
@@ -89,15 +89,15 @@ def construct(
     missing = [name for name in parameters.required if name not in overrides]
     if parameters.unfit:
         raise ToolUnavailableError(
-            f"plugin '{plugin}' needs {_named(parameters.unfit)}, which only Python code can give.",
+            f"plugin '{plugin}' needs {_parameters_text(parameters.unfit)}, which only Python code can give.",
             hint="Write a factory that constructs it and name that under 'plugins:' with 'python:'.",
         )
     if missing:
         raise ToolUnavailableError(
-            f"plugin '{plugin}' needs {_named(missing)}.",
+            f"plugin '{plugin}' needs {_parameters_text(missing)}.",
             hint=f"Give it inline: '- {plugin}: {{{missing[0]}: …}}'.",
         )
-    converted = {name: _converted(plugin, name, known[name], value) for name, value in overrides.items()}
+    converted = {name: _convert_value(plugin, name, known[name], value) for name, value in overrides.items()}
     return target(**converted, **given)
 
 
@@ -126,7 +126,7 @@ def refused_override(plugin: str, name: str, known: tuple[str, ...]) -> Override
     )
 
 
-def _converted(plugin: str, name: str, adapter: Any, value: Any) -> Any:
+def _convert_value(plugin: str, name: str, adapter: Any, value: Any) -> Any:
     from pydantic import ValidationError
 
     try:
@@ -140,7 +140,7 @@ def _converted(plugin: str, name: str, adapter: Any, value: Any) -> Any:
         ) from None
 
 
-def _found(
+def _find_parameters(
     target: Callable[..., Any], base: type | None, of_base: frozenset[str]
 ) -> list[tuple[str, inspect.Parameter, Any]]:
     """Return name, parameter and annotation of each, the nearest class's first."""
@@ -184,12 +184,12 @@ def _constructors(target: Callable[..., Any], base: type | None) -> list[tuple[t
 def _json_type(schema: JsonObject) -> str:
     """Return the one JSON type of a value that is not null, or ``any``."""
     branches: list[Any] = list(schema.get("anyOf", (schema,)))
-    kinds = {_resolved(branch, schema).get("type") for branch in branches} - {"null"}
+    kinds = {_resolve_reference(branch, schema).get("type") for branch in branches} - {"null"}
     kind = kinds.pop() if len(kinds) == 1 else None
     return kind if kind in _JSON_TYPES else "any"
 
 
-def _resolved(branch: JsonObject, schema: JsonObject) -> JsonObject:
+def _resolve_reference(branch: JsonObject, schema: JsonObject) -> JsonObject:
     reference = branch.get("$ref")
     return schema.get("$defs", {}).get(reference.rpartition("/")[2], {}) if reference else branch
 
@@ -202,6 +202,6 @@ def _is_secret(name: str, annotation: Any, schema: JsonObject) -> bool:
     return bool(_SECRET.search(name)) and not _NOT_SECRET.search(name) and _json_type(schema) in ("string", "any")
 
 
-def _named(names: tuple[str, ...] | list[str]) -> str:
+def _parameters_text(names: tuple[str, ...] | list[str]) -> str:
     plural = "s" if len(names) > 1 else ""
     return f"the parameter{plural} {' and '.join(repr(n) for n in names)}"

@@ -12,13 +12,13 @@ from typing import Any, Protocol, cast
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import ATTRIBUTE, Mark, mark_of
-from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
+from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, BuiltPlugin, LocalPlugin, takes_nothing
 from pegboard.sources.signatures.factories import is_factory
-from pegboard.sources.signatures.functions import Described, described, summary
+from pegboard.sources.signatures.functions import DescribedFunction, describe_function, summary
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
 from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 from pegboard.sources.signatures.tool_objects import is_tool_object, tool_object_mark
-from pegboard.support.threads import in_waiting_loop
+from pegboard.support.threads import run_in_waiting_loop
 
 
 class Adopt(Protocol):
@@ -44,7 +44,7 @@ def nothing_adopted(
     """Return None: no other framework is known."""
 
 
-def adopted(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt) -> LocalPlugin:
+def adopt_plugin(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt) -> LocalPlugin:
     """Return the plugin that a target stands for: a toolkit of another framework, else what :func:`built` takes.
 
     Blocks while a class or factory constructs. Raises ``ToolUnavailableError``.
@@ -53,14 +53,14 @@ def adopted(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt)
     if theirs is not None:
         return theirs
     if not constructs(target, overrides):
-        return built(target, overrides, plugin=plugin)
+        return build_plugin(target, overrides, plugin=plugin)
     parameters = parameters_of(cast("Callable[..., Any]", target))
-    owner = _made(cast("Callable[..., Any]", target), parameters, overrides, plugin)
+    owner = _make_owner(cast("Callable[..., Any]", target), parameters, overrides, plugin)
     theirs = adopt(owner, {}, plugin=plugin, parameters=parameters)
-    return theirs or _of_owner(owner, parameters, target, plugin)
+    return theirs or _built_of_owner(owner, parameters, target, plugin)
 
 
-def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
+def build_plugin(target: object, overrides: JsonObject, *, plugin: str) -> BuiltPlugin:
     """Return the plugin that a target stands for: modules, functions, classes, factories, objects, lists.
 
     Blocks while a class or factory constructs. Raises ``ToolUnavailableError``.
@@ -68,12 +68,12 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
     if constructs(target, overrides):
         maker = cast("Callable[..., Any]", target)
         parameters = parameters_of(maker)
-        return _of_owner(_made(maker, parameters, overrides, plugin), parameters, target, plugin)
+        return _built_of_owner(_make_owner(maker, parameters, overrides, plugin), parameters, target, plugin)
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
     public = public_functions(target, plugin=plugin)
-    return Built(
+    return BuiltPlugin(
         tools=public.tools,
         not_tools=public.not_tools,
         description=text,
@@ -93,11 +93,11 @@ def constructs(target: object, overrides: JsonObject) -> bool:
     return inspect.isclass(target) or (inspect.isroutine(target) and is_factory(target, overrides))
 
 
-def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> Built:
+def _built_of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> BuiltPlugin:
     public, condition = public_functions(owner, plugin=plugin), condition_of(owner)
     threads = ObjectThreads(lambda: owner, module=module_threads(target))
     threads.look()
-    return Built(
+    return BuiltPlugin(
         tools=public.tools,
         not_tools=public.not_tools,
         parameters=parameters,
@@ -108,13 +108,13 @@ def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -
     )
 
 
-def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:
+def _make_owner(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:
     try:
         owner = construct(maker, parameters, overrides, plugin=plugin)
         if inspect.isgenerator(owner):
             owner = list(cast("Iterator[Any]", owner))
         elif inspect.isawaitable(owner) or inspect.isasyncgen(owner):
-            owner = in_waiting_loop(_settled(owner))
+            owner = run_in_waiting_loop(_await_factory(owner))
     except (ToolUnavailableError, ImportError):
         raise
     except Exception as error:  # whatever a constructor raises means that the plugin cannot run
@@ -125,7 +125,7 @@ def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObje
     return owner
 
 
-async def _settled(owner: Any) -> Any:
+async def _await_factory(owner: Any) -> Any:
     """Return what a factory comes to that is asynchronous, or yields."""
     return [one async for one in owner] if inspect.isasyncgen(owner) else await owner
 
@@ -134,7 +134,7 @@ async def _settled(owner: Any) -> Any:
 class PublicFunctions:
     """What is public in something that is constructed already: the tools, and why the rest is none, by names."""
 
-    tools: Mapping[str, Described]
+    tools: Mapping[str, DescribedFunction]
     not_tools: Mapping[str, str]
 
 
@@ -143,7 +143,7 @@ def public_functions(target: object, *, plugin: str) -> PublicFunctions:
 
     What cannot be a tool takes no other with it.
     """
-    tools: dict[str, Described] = {}
+    tools: dict[str, DescribedFunction] = {}
     errors: dict[str, ToolUnavailableError] = {}
     condition = condition_of(target)
     for name, function in _public(target):
@@ -152,14 +152,14 @@ def public_functions(target: object, *, plugin: str) -> PublicFunctions:
         try:
             if inspect.ismodule(target) and _is_factory_by_source(function):
                 raise _makes_tools(name, target)
-            tool = _described(function, name, tool_object_mark(target) if is_tool_object(target) else None)
+            tool = _describe_function(function, name, tool_object_mark(target) if is_tool_object(target) else None)
             if tool.name in tools:
                 raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")
             tools[tool.name] = tool
         except ToolUnavailableError as error:
             errors[name or getattr(function, "__name__", repr(function))] = error
     if not tools:
-        raise next(iter(errors.values()), _nothing_public(plugin))
+        raise next(iter(errors.values()), _no_public_functions_error(plugin))
     return PublicFunctions(tools=Frozen(tools), not_tools=Frozen({name: error.text for name, error in errors.items()}))
 
 
@@ -170,19 +170,19 @@ def _makes_tools(name: str, module: types.ModuleType) -> ToolUnavailableError:
     )
 
 
-def _nothing_public(plugin: str) -> ToolUnavailableError:
+def _no_public_functions_error(plugin: str) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"plugin '{plugin}' has no public functions.",
         hint="Tools are functions without a leading underscore that the module defines or lists in '__all__'.",
     )
 
 
-def _described(function: object, name: str, mark: Mark | None = None) -> Described:
+def _describe_function(function: object, name: str, mark: Mark | None = None) -> DescribedFunction:
     """Return what is public as a tool; raises ``ToolUnavailableError`` for what cannot be one."""
     if not callable(function) or inspect.isclass(function):
         raise ToolUnavailableError(f"{function!r} is among the tools but is not a function.")
     try:
-        return described(function, name=name, mark=mark)
+        return describe_function(function, name=name, mark=mark)
     except ToolUnavailableError:
         raise
     except Exception as error:  # whatever an annotation, a default or a mark raises when it is read
@@ -193,21 +193,21 @@ def _described(function: object, name: str, mark: Mark | None = None) -> Describ
 def _public(target: object) -> Iterable[tuple[str, object]]:
     """Return what is public in a target, in its order: functions, and what else looks like one."""
     if inspect.ismodule(target):
-        return _of_module(target)
+        return _functions_of_module(target)
     if inspect.isroutine(target):
         return [("", target)]
     if isinstance(target, Mapping):
         return [(str(name), value) for name, value in cast("Mapping[Any, Any]", target).items()]
     if isinstance(target, (list, tuple, set, frozenset)):
         return [("", item) for item in cast("Iterable[Any]", target)]
-    return [("", target.run)] if is_tool_object(target) else _of_object(target)
+    return [("", target.run)] if is_tool_object(target) else _functions_of_object(target)
 
 
-def _of_module(module: types.ModuleType) -> list[tuple[str, object]]:
+def _functions_of_module(module: types.ModuleType) -> list[tuple[str, object]]:
     """Return what is in ``__all__`` and can be called, else what is public, defined here and can be called."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
-        found = [(name, getattr(module, name, _Absent(name))) for name in map(str, listed)]
+        found = [(name, getattr(module, name, _AbsentName(name))) for name in map(str, listed)]
         return [(name, value) for name, value in found if callable(value) and not inspect.isclass(value)]
     return [
         (name, value)
@@ -216,7 +216,7 @@ def _of_module(module: types.ModuleType) -> list[tuple[str, object]]:
     ]
 
 
-class _Absent:
+class _AbsentName:
     """What ``__all__`` names and the module does not have; it cannot be a tool."""
 
     def __init__(self, name: str) -> None:
@@ -264,7 +264,7 @@ def _is_function(value: object) -> bool:
     )
 
 
-def _of_object(target: object) -> list[tuple[str, object]]:
+def _functions_of_object(target: object) -> list[tuple[str, object]]:
     """Return the public methods of an object in the order of their definition, parents first.
 
     Methods that it inherits from classes of another package are not its tools.

@@ -55,7 +55,7 @@ def as_result(value: Any) -> CallResult:
         case list() | tuple():
             items = list(cast("list[Any]", value))
             blocks = [_block(item) for item in items[:MOST_ITEMS]]
-            return _listed(items, blocks) if any(blocks) else _json_result(value)
+            return _result_of_list(items, blocks) if any(blocks) else _json_result(value)
         case io.StringIO():
             return as_result(value.getvalue())
         case _:
@@ -88,14 +88,14 @@ def failure(error: BaseException) -> CallResult:
 
 
 def _errors(error: BaseException) -> str:
-    within = list(islice(_single(error), MOST_ERRORS + 1))
+    within = list(islice(_single_errors(error), MOST_ERRORS + 1))
     lines = [_error_text(one) for one in within[:MOST_ERRORS]]
     if len(within) > MOST_ERRORS:
         lines.append("and more")
     return "\n".join(dict.fromkeys(lines))
 
 
-def _single(error: BaseException) -> Iterator[BaseException]:
+def _single_errors(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, or those of a group and of the groups in it."""
     pending = [error]
     while pending:
@@ -119,7 +119,7 @@ def _error_text(error: BaseException) -> str:
 # -- blocks: pictures, sounds, files ----------------------------------------------------------------
 
 
-def _listed(items: list[Any], blocks: list[JsonObject | None]) -> CallResult:
+def _result_of_list(items: list[Any], blocks: list[JsonObject | None]) -> CallResult:
     """Return the blocks of a list in their order; what stands between them as text or JSON."""
     content: list[JsonObject] = []
     for item, block in zip(items, blocks, strict=False):
@@ -201,7 +201,7 @@ def _json_result(value: Any) -> CallResult:
     notes: list[str] = []
 
     def fallback(unknown: Any) -> Any:
-        return _plain(unknown, notes)
+        return _plain_data(unknown, notes)
 
     without = _without_pictures(value, pictures)
     jsonable = partial(to_jsonable_python, bytes_mode="base64", inf_nan_mode="strings", fallback=fallback)
@@ -231,7 +231,7 @@ def _without_pictures(value: Any, found: list[JsonObject], depth: int = 0) -> An
     return f"picture {len(found)}"
 
 
-def _plain(value: Any, notes: list[str]) -> Any:
+def _plain_data(value: Any, notes: list[str]) -> Any:
     """Return the data that an object of no JSON type stands for, else its text; ``notes`` take what is not shown."""
     try:
         if isinstance(value, BaseException):

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize, ref
 
-from pegboard.support.threads import KeptThread, in_thread, keep_this_thread
+from pegboard.support.threads import KeptThread, keep_this_thread, run_in_thread
 
 T = TypeVar("T")
 _MOST: Final = 200
@@ -62,14 +62,14 @@ class ObjectThreads:
     async def run(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run a blocking function in the thread that the object is bound to, else in any."""
         kept = self.kept
-        return await (in_thread(self._watched, function, *args) if kept is None else kept.run(function, *args))
+        return await (run_in_thread(self._run_watched, function, *args) if kept is None else kept.run(function, *args))
 
     def end(self) -> None:
         """End the thread of the object; that of its module stays."""
         if self._kept is not None:
             self._kept.end()
 
-    def _watched(self, function: Callable[..., T], /, *args: Any) -> T:
+    def _run_watched(self, function: Callable[..., T], /, *args: Any) -> T:
         try:
             return function(*args)
         finally:
@@ -101,9 +101,9 @@ def _identities(owner: object) -> tuple[int, ...]:
     if isinstance(owner, types.ModuleType):
         values = list(vars(owner).values())
         return len(values), values.count(None)
-    inner = _within(owner)
+    inner = _parts_of(owner)
     if isinstance(owner, list | tuple | dict):
-        inner = (one for function in inner for one in _within(function))
+        inner = (one for function in inner for one in _parts_of(function))
     return tuple(map(id, islice(inner, _MOST)))
 
 
@@ -115,14 +115,14 @@ def _holds_bound(owner: object) -> bool:
         if _is_bound(value):
             return True
         if depth < _DEEPEST:
-            for inner in islice(_within(value), _MOST):
+            for inner in islice(_parts_of(value), _MOST):
                 if id(inner) not in seen:
                     seen.add(id(inner))
                     pending.append((inner, depth + 1 if value is not owner else 1))
     return False
 
 
-def _within(value: object) -> Iterable[object]:
+def _parts_of(value: object) -> Iterable[object]:
     """Return what an object, a module, a collection or a function holds."""
     match value:
         case str() | bytes() | int() | float() | None | type():

@@ -48,7 +48,7 @@ class GraceStore:
         self._store = store
         self._grace = grace
         self._clock = clock
-        self._reach = Reachability(self._asked_token, grace / 2, self._seconds_left, lambda: store.pending)
+        self._reach = Reachability(self._ask_for_token, grace / 2, self._seconds_left, lambda: store.pending)
         self.on_health: Final = self._reach.on_health
         self._read: OrderedDict[Hashable, Any] = OrderedDict()
         self._token: ChangeToken | None = None
@@ -78,7 +78,7 @@ class GraceStore:
         await self._store.open()
         try:
             self._digest_key = await self._store.digest_key()
-            await self._asked_token()
+            await self._ask_for_token()
         except StoreError:
             await self._store.aclose()
             raise
@@ -92,17 +92,17 @@ class GraceStore:
         except StoreUnavailableError as error:
             log.error("Records of calls that are not written: %d. %s", sum(self._store.pending), error.message)
 
-    async def _asked_token(self, since: float | None = None) -> ChangeToken:
+    async def _ask_for_token(self, since: float | None = None) -> ChangeToken:
         began, writes = self._clock(), self._writes
         if time.monotonic() - self._store.certain_until() > min(SILENT_SECONDS, self._grace / 2):
             await self._store.catch_up()  # it asks the server, which may be silent
         token = await self._store.change_token(since)
         if writes == self._writes:
             self._token = token
-        self._known_at = max(self._known_at, self._certain(began if since is None else min(since, began)))
+        self._known_at = max(self._known_at, self._certain_until(began if since is None else min(since, began)))
         return token
 
-    def _certain(self, time: float) -> float:
+    def _certain_until(self, time: float) -> float:
         return min(time, self._store.certain_until())
 
     def _note_change(self, **changed: object) -> None:
@@ -117,7 +117,7 @@ class GraceStore:
             return known
         if self._reach.lost is None:
             try:
-                return await self._reach.in_time(self._asked_token(since))
+                return await self._reach.await_in_time(self._ask_for_token(since))
             except StoreUnavailableError as error:
                 self._reach.note_lost(error)
         return self._token if self._token is not None and self._seconds_left() >= 0 else await self._reach.refuse()
@@ -132,27 +132,27 @@ class GraceStore:
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the token of the store, where it is known without waiting; None while it is lost."""
         if (token := self._store.known_token(since) if self._reach.lost is None else None) is not None:
-            self._token, self._known_at = token, max(self._known_at, self._certain(min(since, self._clock())))
+            self._token, self._known_at = token, max(self._known_at, self._certain_until(min(since, self._clock())))
         return token if self._seconds_left() >= 0 else None
 
-    def _keep(self, key: Hashable, value: object) -> None:
+    def _keep_read(self, key: Hashable, value: object) -> None:
         self._read[key] = value
         self._read.move_to_end(key)
         if len(self._read) > MOST_READ:
             self._read.popitem(last=False)
 
-    async def _last(self, key: Hashable, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def _last_answer(self, key: Hashable, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Return what a request answers, or what was read or written last under its key."""
         known = self._read.get(key, UNREAD)
         if self._reach.lost is None:
             try:
-                found = await (request() if known is UNREAD else self._reach.in_time(request()))
+                found = await (request() if known is UNREAD else self._reach.await_in_time(request()))
             except StoreUnavailableError:  # whether the store is lost is known by its token
                 if known is UNREAD or self._seconds_left() < 0:
                     raise
             else:
                 if self._read.get(key, UNREAD) is known:  # else a writing has overtaken it
-                    self._keep(key, found)
+                    self._keep_read(key, found)
                 return found
         return self._read[key] if key in self._read and self._seconds_left() >= 0 else await self._reach.refuse()
 
@@ -160,13 +160,13 @@ class GraceStore:
         """Return the stored state, where it is known without waiting; not while the store is lost."""
         known = UNREAD if self._reach.lost is not None else self._store.known_state(key)
         if known is not UNREAD:
-            self._keep(key, known)
+            self._keep_read(key, known)
         return known
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or the one that was read or written last."""
         known = self.known_state(key)
-        return known if known is not UNREAD else await self._last(key, lambda: self._store.load(key))
+        return known if known is not UNREAD else await self._last_answer(key, lambda: self._store.load(key))
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested, which is always the same."""
@@ -175,7 +175,7 @@ class GraceStore:
     async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
         """Return a secret; a grant is the one that was read last, since calls need it."""
         if kind == "grant":
-            return await self._last((kind, key), lambda: self._store.sealed(kind, key))
+            return await self._last_answer((kind, key), lambda: self._store.sealed(kind, key))
         self._reach.require()
         return await self._store.sealed(kind, key)
 
@@ -194,7 +194,7 @@ class GraceStore:
         versions = await self._store.save_together(changes, audit=audit)
         for one, version in zip(changes, versions or (), strict=False):
             stored = None if one.text is None else StoredState(text=one.text, version=version, updated_at=time.time())
-            self._keep(one.key, stored)
+            self._keep_read(one.key, stored)
             self._note_change(states=object())
         return versions
 
@@ -203,5 +203,7 @@ class GraceStore:
         self._reach.require()
         version = await self._store.seal(kind, key, text, **given)
         if kind == "grant" and version is not None:
-            self._keep((kind, key), None if text is None else SealedText(key, text, version, given.get("expires_at")))
+            self._keep_read(
+                (kind, key), None if text is None else SealedText(key, text, version, given.get("expires_at"))
+            )
         return version

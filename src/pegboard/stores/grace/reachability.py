@@ -87,14 +87,14 @@ class Reachability:
             self._health = StoreHealth(lost_at=now, until=now + left, why=error.message)
             text = "%s Calls of loaded tools go on for %.0f s; all that decides is refused until it is back."
             log.warning(text, error.message, left)
-            self._turn()
+            self._notify_health()
 
-    def _note_back(self) -> None:
+    def _note_store_back(self) -> None:
         seconds, (pending, dropped) = time.time() - (self._health.lost_at or 0.0), self._pending()
         text = "The store is back after %.0f s: %d records of calls are pending, %d older ones were dropped."
         log.warning(text, seconds, pending, dropped)
         self.lost = None
-        self._turn()
+        self._notify_health()
 
     async def wait_for_turn(self, seconds: float) -> None:
         """Return when the store is lost or back, at the latest after so many seconds."""
@@ -103,7 +103,7 @@ class Reachability:
             async with asyncio.timeout(seconds):
                 await turned.wait()
 
-    async def in_time(self, request: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
+    async def await_in_time(self, request: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
         """Return what a request returns; one that takes too long goes on to its end, and is not waited for.
 
         Raises ``StoreUnavailableError``.
@@ -118,25 +118,25 @@ class Reachability:
     async def _watch(self) -> None:
         backoff = Backoff(first=FIRST_LOOK, longest=LOOK_SECONDS)
         while True:
-            await self._look()
+            await self._check_store()
             if self.lost is None:
                 backoff.reset()
             await self.wait_for_turn(LOOK_SECONDS if self.lost is None else backoff.next())
 
-    async def _look(self) -> None:
+    async def _check_store(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = self._tasks.start(self._ask())
         try:
-            await self.in_time(self._asking)
+            await self.await_in_time(self._asking)
         except StoreUnavailableError as error:
             self.note_lost(error)
         except StoreError as error:  # it answers
             log.debug("the store does not give its token: %s", error)
         else:
             if self.lost is not None:
-                self._note_back()
+                self._note_store_back()
 
-    def _turn(self) -> None:
+    def _notify_health(self) -> None:
         turned, self._turned = self._turned, asyncio.Event()
         turned.set()
         for call in self._listeners:

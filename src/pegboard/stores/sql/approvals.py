@@ -11,7 +11,7 @@ from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Bi
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import APPROVALS_KEPT, AuditRecord
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert, where
+from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert, where_clause
 from pegboard.stores.sql.sessions import OF_SESSION, SESSION
 
 _COLUMNS: Final = ("id", *SESSION, "tool", "asked", "status", "lasts", "asked_at", "expires_at", "text")
@@ -31,7 +31,7 @@ class StoredApprovals(StoreBase):
         own = approval.binding
         row = (
             approval.id, own.principal, own.agent, own.session, own.tool, approval.asked, approval.status,
-            approval.lasts, approval.asked_at, approval.expires_at, _to_json(approval),
+            approval.lasts, approval.asked_at, approval.expires_at, _approval_to_json(approval),
         )  # fmt: skip
 
         async def add(transaction: Transaction) -> None:
@@ -46,7 +46,7 @@ class StoredApprovals(StoreBase):
         self, approval: Approval, *, expected: ApprovalStatus, audit: Sequence[AuditRecord] = ()
     ) -> bool:
         """Store an approval if the one under its id still has the expected status; return whether it is stored."""
-        row = approval.status, approval.lasts, approval.expires_at, _to_json(approval)
+        row = approval.status, approval.lasts, approval.expires_at, _approval_to_json(approval)
 
         async def change(transaction: Transaction) -> bool:
             if not await transaction.changed(_CHANGE, *row, approval.id, expected):
@@ -70,7 +70,7 @@ class StoredApprovals(StoreBase):
     ) -> Sequence[Approval]:
         """Return approvals, the newest first."""
         wanted = {"principal = ?": principal, "agent = ?": agent, "session = ?": session, _OPEN: open_at}
-        condition, values = where(wanted)
+        condition, values = where_clause(wanted)
         return await self._approvals(condition, *values)
 
     async def approvals_for(self, call: Binding) -> Sequence[Approval]:
@@ -90,17 +90,17 @@ class StoredApprovals(StoreBase):
 
     async def _approvals(self, condition: str, *values: Any) -> list[Approval]:
         query = f"SELECT text FROM main.approval{condition} ORDER BY asked_at DESC, number DESC"  # noqa: S608 - constants
-        found = (_from_json(text) for (text,) in await self._db.rows(query, *values))
+        found = (_approval_from_json(text) for (text,) in await self._db.rows(query, *values))
         return [approval for approval in found if approval is not None]
 
 
-def _to_json(approval: Approval) -> str:
+def _approval_to_json(approval: Approval) -> str:
     document: dict[str, Any] = {part.name: getattr(approval, part.name) for part in fields(Approval)}
     document["binding"] = {part.name: getattr(approval.binding, part.name) for part in fields(Binding)}
     return json.dumps(document, separators=(",", ":"))
 
 
-def _from_json(text: str) -> Approval | None:
+def _approval_from_json(text: str) -> Approval | None:
     """Return the approval that :func:`_to_json` was given, or None where it cannot be read: then it does not count."""
     try:
         document: dict[str, Any] = json.loads(text)

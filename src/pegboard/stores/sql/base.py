@@ -14,7 +14,7 @@ from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord
 from pegboard.ports.store_health import PendingCount
 from pegboard.stores.sql.cleaning import Cleaning
-from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, insert, not_open
+from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, insert, not_open_error
 from pegboard.stores.sql.request_rows import PendingRecord, PendingRecords
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import call_later_detached, start_detached
@@ -49,7 +49,7 @@ class PendingRows(Protocol):
         """Write what was taken."""
         ...
 
-    def written(self, taken: Any) -> None:
+    def note_written(self, taken: Any) -> None:
         """Note that what was taken is stored."""
         ...
 
@@ -125,10 +125,10 @@ class PendingWrites:
         if not most and (self._batch is None or self._db.answers_get_lost):
             result = await self._db.write(self._writing_all(work, None, decisions), *locks)
             if decisions:
-                self._records.written(decisions)
+                self._records.note_written(decisions)
             return result
         async with self._writing:
-            batch = self._batch = self._batch or self._next()
+            batch = self._batch = self._batch or self._next_batch()
             try:
                 result = await self._db.write(self._writing_all(work, batch, decisions), *locks)
             except BaseException:  # it may be the work alone that failed
@@ -137,7 +137,7 @@ class PendingWrites:
             if batch is not None:
                 self._is_stored(batch)
             if decisions:
-                self._records.written(decisions)
+                self._records.note_written(decisions)
             return result
 
     def _writing_all(
@@ -146,7 +146,7 @@ class PendingWrites:
         async def write(transaction: Transaction) -> T:
             result = await work(transaction)
             if batch is not None or decisions:
-                await self._put(batch, decisions, transaction)
+                await self._write_batch(batch, decisions, transaction)
             return result
 
         return write
@@ -164,12 +164,12 @@ class PendingWrites:
                 rows = await self._db.rows(_STORED, self._writer)
                 if rows and rows[0][0] >= self._batch.number:
                     self._is_stored(self._batch)
-            while self._stored < last and (batch := self._batch or self._next()) is not None:
+            while self._stored < last and (batch := self._batch or self._next_batch()) is not None:
                 self._batch = batch
-                await self._db.write(partial(self._put, batch, ()))
+                await self._db.write(partial(self._write_batch, batch, ()))
                 self._is_stored(batch)
         except BaseException:
-            self._try_again()
+            self._retry_later()
             raise
         finally:
             self._writing.release()
@@ -186,14 +186,14 @@ class PendingWrites:
     def _is_stored(self, batch: _Batch) -> None:
         self._stored, self._batch = batch.number, None
         for kind, taken in batch.parts:
-            kind.written(taken)
+            kind.note_written(taken)
         if self._has_failed:
             if self._dropped:
                 log.error("The store is written again; the %d oldest records had to be dropped.", self._dropped)
             self._has_failed, self._dropped = False, 0
         self._backoff.reset()
 
-    def _next(self) -> _Batch | None:
+    def _next_batch(self) -> _Batch | None:
         kinds = [kind for kind in self.kinds if kind.rows]
         if not kinds:
             return None
@@ -204,7 +204,9 @@ class PendingWrites:
         self._taken += 1
         return _Batch(self._taken, [(kind, kind.take(MOST_AT_ONCE)) for kind in kinds])
 
-    async def _put(self, batch: _Batch | None, decisions: Sequence[PendingRecord], transaction: Transaction) -> None:
+    async def _write_batch(
+        self, batch: _Batch | None, decisions: Sequence[PendingRecord], transaction: Transaction
+    ) -> None:
         """Write a batch, and decisions behind its records with the same statement."""
         if batch is not None and self._db.answers_get_lost:
             now = self._db.clock()
@@ -226,7 +228,7 @@ class PendingWrites:
                 most = len(rows)
         return most
 
-    def _try_again(self) -> None:
+    def _retry_later(self) -> None:
         """Have the batch that was not written tried again after a pause; drop what is too much until then."""
         self._dropped += sum(kind.drop_surplus() for kind in self.kinds)
         self._start_timer(self._backoff.next())
@@ -249,11 +251,11 @@ class PendingWrites:
         if not self._db.is_open:
             return
         if self._task is None or self._task.done():
-            self._task = start_detached(self._run())
+            self._task = start_detached(self._flush_pending())
         else:  # it may have taken what it writes before this came
             self.schedule()
 
-    async def _run(self) -> None:
+    async def _flush_pending(self) -> None:
         try:
             await self.flush()
         except StoreError as error:
@@ -297,11 +299,11 @@ class StoreBase:
 
         if not self._db.lasts:  # then a record need not be stored before this returns
             result = await self._db.write(work, *locks)
-            self._records.rows += self._records.of(audit)
+            self._records.rows += self._records.records_of(audit)
             batches.schedule()
             return result
 
-        return await batches.write_with(work, *locks, decisions=self._records.of(audit))
+        return await batches.write_with(work, *locks, decisions=self._records.records_of(audit))
 
     async def _write_or_none(
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
@@ -314,7 +316,7 @@ class StoreBase:
 
     def _require_open(self) -> None:
         if not self._db.is_open:
-            raise not_open(self._db.place)
+            raise not_open_error(self._db.place)
 
     async def _secret(self, name: str) -> bytes:
         """Return a secret of the store, which one process has made and every process uses."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pegboard.errors import StoreError
 from pegboard.ports import MOST_DETAILS
-from pegboard.stores.sql.database import Database, Transaction, microseconds, one_of
+from pegboard.stores.sql.database import Database, Transaction, condition_of_values, microseconds
 from pegboard.support.tasks import start_detached
 
 CLEANED_EVERY: Final = 60.0
@@ -44,7 +44,7 @@ class Cleaning:
         """Clean in the background where it is time to, now that so many rows were written."""
         self._rows += rows
         if (self._task is None or self._task.done()) and self._is_due():
-            self._task = start_detached(self._run())
+            self._task = start_detached(self._clean_until_done())
 
     async def clean(self) -> None:
         """Remove all that is over now; raises ``StoreError`` where nothing can be written."""
@@ -66,7 +66,7 @@ class Cleaning:
     def _is_due(self) -> bool:
         return self._rows >= EVERY_ROWS or time.monotonic() >= self._next
 
-    async def _run(self) -> None:
+    async def _clean_until_done(self) -> None:
         while self._is_due():
             self._rows, self._next = 0, time.monotonic() + CLEANED_EVERY
             await asyncio.sleep(PAUSE)
@@ -94,22 +94,22 @@ _IMPORTED: Final = "SELECT value FROM main.counter WHERE name = 'pins'"
 """A number that is another one after an import."""
 
 
-class _Counted(NamedTuple):
+class _DecisionCount(NamedTuple):
     """How many decisions, and how many characters of details."""
 
     decisions: int = 0
     details: int = 0
 
 
-class _LookedAt(NamedTuple):
+class _CleaningProgress(NamedTuple):
     """How far it was looked, and what was seen: what is left and what was removed."""
 
     last: int = 0
-    left: _Counted = _Counted()
-    gone: _Counted = _Counted()
+    left: _DecisionCount = _DecisionCount()
+    gone: _DecisionCount = _DecisionCount()
 
 
-class _Shared(NamedTuple):
+class _SharedNames(NamedTuple):
     """A table of names that records share: the column that has its numbers, and those that were seen there."""
 
     table: str
@@ -131,16 +131,16 @@ class OldRequests:
         """Whether all are to be looked at, although that was done a short time ago."""
         self.names_removed = 0
         """How often names were removed: numbers of names that were read before may be gone."""
-        self._seen: _LookedAt | None = None
-        self._shared: list[_Shared] = []
-        self._to_check: list[_Shared] = []
+        self._seen: _CleaningProgress | None = None
+        self._shared: list[_SharedNames] = []
+        self._to_check: list[_SharedNames] = []
         self._checked = self._end = self._imported = 0
-        self._surplus = _Counted()
+        self._surplus = _DecisionCount()
         self._decisions_written = self._details_written = 0
         self._most_decisions = LEAST_DECISIONS
         self._next = 0.0
 
-    def written(self, decisions: int, details: int) -> None:
+    def note_written(self, decisions: int, details: int) -> None:
         """Note that so many decisions were written, and so many characters of details; calls go by their days alone."""
         self._decisions_written += decisions
         self._details_written += details
@@ -161,22 +161,22 @@ class OldRequests:
         if self._seen is None:
             ((self._imported,),) = await transaction.rows(_IMPORTED)
             self._shared = [
-                _Shared("request_session", "of_session", set()), _Shared("request_names", "of_names", set())
+                _SharedNames("request_session", "of_session", set()), _SharedNames("request_names", "of_names", set())
             ]  # fmt: skip
             self._decisions_written, self._details_written, self.is_due = 0, 0, False
             self._next = time.monotonic() + LOOKED_OVER_EVERY
-        seen, is_end = await self._look_on(transaction, self._seen or _LookedAt())
+        seen, is_end = await self._clean_older(transaction, self._seen or _CleaningProgress())
         if not is_end:
             self._seen = seen
             return True
         kept, self._seen = self.decisions_kept, None
         self._most_decisions = max(LEAST_DECISIONS, kept // 4, kept - seen.left.decisions)
-        self._surplus = _Counted(max(0, seen.left.decisions - kept), max(0, seen.left.details - MOST_DETAILS))
+        self._surplus = _DecisionCount(max(0, seen.left.decisions - kept), max(0, seen.left.details - MOST_DETAILS))
         self.is_due = self.is_due or any(self._surplus)
         self._to_check, self._checked, self._end = self._shared, 0, seen.last
         return True
 
-    async def _look_on(self, transaction: Transaction, seen: _LookedAt) -> tuple[_LookedAt, bool]:
+    async def _clean_older(self, transaction: Transaction, seen: _CleaningProgress) -> tuple[_CleaningProgress, bool]:
         """Remove what is old among the records behind those that were seen; return what is seen then, and the end."""
         last, (decisions, details), (decisions_gone, details_gone) = seen
         rows = await transaction.rows(_NEXT, last, LOOKED_AT_ONCE)
@@ -202,10 +202,12 @@ class OldRequests:
             ("DELETE FROM main.request", gone), ("UPDATE main.request SET size = NULL, details = NULL", emptied)
         ):  # fmt: skip
             if numbers:
-                condition, values = one_of("id", numbers)
+                condition, values = condition_of_values("id", numbers)
                 await transaction.run(f"{change} WHERE {condition}", *values)
         is_end = len(rows) < LOOKED_AT_ONCE and (not rows or last == rows[-1][0])
-        return _LookedAt(last, _Counted(decisions, details), _Counted(decisions_gone, details_gone)), is_end
+        return _CleaningProgress(
+            last, _DecisionCount(decisions, details), _DecisionCount(decisions_gone, details_gone)
+        ), is_end
 
     async def _remove_names(self, transaction: Transaction) -> None:
         """Remove some names that no record was seen to have, and that no later one has."""
@@ -219,7 +221,7 @@ class OldRequests:
         unused = [number for number in numbers if number not in used][:CHANGED_AT_ONCE]
         if unused:
             self.names_removed += 1
-            condition, values = one_of("id", unused)
+            condition, values = condition_of_values("id", unused)
             later = f"SELECT {column} FROM main.request WHERE id > ?"  # noqa: S608 - constants
             delete = f"DELETE FROM main.{table} WHERE {condition} AND id NOT IN ({later})"  # noqa: S608 - constants
             await transaction.run(delete, *values, self._end)

@@ -24,7 +24,7 @@ from pegboard.stores.sql.database import Row, insert
 from pegboard.stores.sql.replicas import REPLICAS, SET_BACK
 from pegboard.stores.sql.schema import NOT_COPIED, TABLES, VERSION
 from pegboard.stores.sql.sealed import SealedRow, sealed_name
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.sealing_keys import SealingKeys
@@ -61,7 +61,7 @@ class CopyConnection(Protocol):
         """Return the rows of a query in batches, in bounded memory."""
         ...
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with each of many rows."""
         ...
 
@@ -85,7 +85,7 @@ class CopyConnection(Protocol):
         """Let the numbers of a table go on behind one, and behind those that are stored."""
         ...
 
-    async def found(self, *, thorough: bool) -> dict[str, Any]:
+    async def describe_database(self, *, thorough: bool) -> dict[str, Any]:
         """Return what the database is: ``engine``, ``bytes``, ``read_only`` and ``faults`` of a ``StoreCheck``."""
         ...
 
@@ -108,7 +108,7 @@ class CopyPlace(Protocol):
         """Make the tables where they are missing."""
         ...
 
-    def connected(self) -> AbstractAsyncContextManager[CopyConnection]:
+    def connect(self) -> AbstractAsyncContextManager[CopyConnection]:
         """Return a connection, while this lasts."""
         ...
 
@@ -132,7 +132,7 @@ class SqlCopies:
 
     async def export(self) -> AsyncGenerator[Sequence[CopiedRecord]]:
         """Yield every record in batches, all of one reading: other processes go on writing meanwhile."""
-        async with self._present() as connection:
+        async with self._connect_present() as connection:
             await connection.begin_reading()
             for kind in KINDS:
                 if kind == NUMBERING:
@@ -147,13 +147,13 @@ class SqlCopies:
     async def import_(self, batches: AsyncIterable[Sequence[CopiedRecord]], *, replace: bool) -> None:
         """Store every record in one transaction, or nothing; other processes wait with what they write meanwhile."""
         await self._at.make()
-        async with self._at.connected() as connection:
+        async with self._at.connect() as connection:
             await connection.begin_writing()
             await self._make_room(connection, replace=replace)
             numbers = {name: await connection.last_number(name) for name in _NUMBERED}
             async for batch in batches:
                 for kind, records in groupby(batch, lambda record: record.kind):
-                    await _put(connection, kind, list(records), numbers)
+                    await _store_records(connection, kind, list(records), numbers)
             for name, last in numbers.items():
                 await connection.number_on(name, last)
             await connection.commit()
@@ -174,13 +174,13 @@ class SqlCopies:
 
     async def rekey(self) -> Rekeyed:
         """Seal every secret with the key that seals now; other processes wait with what they write meanwhile."""
-        async with self._present() as connection:
-            sealing = await in_thread(self._keys.present, await _sealed(connection))
+        async with self._connect_present() as connection:
+            sealing = await run_in_thread(self._keys.sealing_if_present, await _sealed_rows(connection))
             await connection.begin_writing()
             found, resealed, unopened = await connection.rows("SELECT kind, key, sealed FROM main.sealed"), 0, 0
             for kind, key, sealed in found:
                 name = sealed_name(kind, key)
-                opened = None if sealing is None else sealing.opened(sealed, name)
+                opened = None if sealing is None else sealing.open_sealed(sealed, name)
                 if sealing is None or opened is None:
                     unopened += 1
                 elif opened[0].place != sealing.place:
@@ -192,8 +192,8 @@ class SqlCopies:
 
     async def check(self, *, thorough: bool = True) -> StoreCheck:
         """Return what the store is found to be; it is neither changed nor made."""
-        async with self._present() as connection:
-            found = await connection.found(thorough=thorough)
+        async with self._connect_present() as connection:
+            found = await connection.describe_database(thorough=thorough)
             await connection.begin_reading()
             return StoreCheck(
                 kind=self.kind,
@@ -201,17 +201,17 @@ class SqlCopies:
                 schema=VERSION,
                 understood=VERSION,
                 counts=await _counts(connection),
-                sealed=self._keys.state(await _sealed(connection)),
+                sealed=self._keys.state(await _sealed_rows(connection)),
                 replicas=await _replicas(connection),
                 now=(await connection.rows("SELECT clock()"))[0][0],
                 **found,
             )
 
     @asynccontextmanager
-    async def _present(self) -> AsyncGenerator[CopyConnection]:
+    async def _connect_present(self) -> AsyncGenerator[CopyConnection]:
         if not await self._at.is_there():
             raise store_missing(self.place)
-        async with self._at.connected() as connection:
+        async with self._at.connect() as connection:
             yield connection
 
 
@@ -223,7 +223,7 @@ async def _counts(connection: CopyConnection) -> dict[str, int]:
     return {name: found[name] for name in names}
 
 
-async def _sealed(connection: CopyConnection) -> list[SealedRow]:
+async def _sealed_rows(connection: CopyConnection) -> list[SealedRow]:
     rows = await connection.rows("SELECT kind, key, sealed, place FROM main.sealed")
     return [SealedRow(sealed_name(kind, key), sealed, place) for kind, key, sealed, place in rows]
 
@@ -232,7 +232,9 @@ async def _replicas(connection: CopyConnection) -> list[Replica]:
     return [Replica(*row) for row in await connection.rows(REPLICAS, SET_BACK)]
 
 
-async def _put(connection: CopyConnection, kind: str, records: Sequence[CopiedRecord], numbers: dict[str, int]) -> None:
+async def _store_records(
+    connection: CopyConnection, kind: str, records: Sequence[CopiedRecord], numbers: dict[str, int]
+) -> None:
     """Store records of one kind; raises ``StoreError`` for the one that does not fit."""
     for record in records:
         try:
@@ -249,12 +251,12 @@ async def _put(connection: CopyConnection, kind: str, records: Sequence[CopiedRe
     statement = _COUNT_ON if kind == "counter" else insert(kind, KINDS[kind])
     await connection.rows("SAVEPOINT batch")
     try:
-        await connection.many(statement, [record.values for record in records])
+        await connection.run_many(statement, [record.values for record in records])
     except connection.misfits:
         await connection.rows("ROLLBACK TO SAVEPOINT batch")
         for record in records:  # which one it was
             try:
-                await connection.many(statement, [record.values])
+                await connection.run_many(statement, [record.values])
             except connection.misfits as error:
                 raise record_not_valid(record, error) from None
     await connection.rows("RELEASE SAVEPOINT batch")
@@ -265,11 +267,11 @@ def _check(record: CopiedRecord) -> None:
     if record.kind == NUMBERING:
         return
     for (name, kind), value in zip(TABLES[record.kind].columns.items(), record.values, strict=True):
-        if not _fits(kind, value):
+        if not _fits_kind(kind, value):
             raise ValueError(f"'{name}' is not of the type {kind}")
 
 
-def _fits(kind: str, value: Cell) -> bool:
+def _fits_kind(kind: str, value: Cell) -> bool:
     if value is None:
         return kind.endswith("?")
     if isinstance(value, int) and not -_MOST <= value < _MOST:

@@ -20,7 +20,7 @@ from pegboard.errors import StoreError
 from pegboard.ports.store_copies import Cell, CopiedRecord
 from pegboard.problems import Place
 from pegboard.stores.sql.copies import KINDS
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 
 FORMAT: Final = 1
 LONGEST: Final = 256 * 1024 * 1024
@@ -77,7 +77,7 @@ class CopyWriter:
         lines: list[bytes] = []
         for kind, values, _ in records:
             self.counts[kind] += 1
-            lines.append(self._line({kind: dict(zip(KINDS[kind], map(_to_json, values), strict=True))}))
+            lines.append(self._line({kind: dict(zip(KINDS[kind], map(_cell_to_json, values), strict=True))}))
             if len(lines[-1]) > LONGEST:
                 raise StoreError(f"A record of the kind '{kind}' has more than {LONGEST} bytes, and cannot be copied.")
         return b"".join(lines)
@@ -112,34 +112,34 @@ class CopyReader:
 
     async def start(self) -> CopyHeader:
         """Read the first line; raises ``StoreError`` where this is no copy that this Pegboard can read."""
-        self.header = await in_thread(self._first)
+        self.header = await run_in_thread(self._read_header)
         return self.header
 
     async def batches(self) -> AsyncIterator[Sequence[CopiedRecord]]:
         """Yield the records in batches; the last is yielded only when the end of the file fits what came before."""
         while True:
-            records, ended = await in_thread(self._some)
+            records, ended = await run_in_thread(self._next_batch)
             if records:
                 yield records
             if ended:
                 return
 
-    def _first(self) -> CopyHeader:
-        line = self._next()
+    def _read_header(self) -> CopyHeader:
+        line = self._next_line()
         if not line.startswith(f'{{"{_HEADER}":'.encode()):
             self._refuse("This is no copy of a store")
-        found = self._checked(line)
+        found = self._check_line(line)
         if found.get(_HEADER) != FORMAT:
             self._refuse(f"The copy has the format {found.get(_HEADER)!r}; this Pegboard reads {FORMAT}")
         return CopyHeader(version=str(found.get("version")), store=str(found.get("store")), at=str(found.get("at")))
 
-    def _some(self) -> tuple[list[CopiedRecord], bool]:
+    def _next_batch(self) -> tuple[list[CopiedRecord], bool]:
         records: list[CopiedRecord] = []
         size = 0
         while len(records) < AT_ONCE and size < BYTES_AT_ONCE:
             digest = self._digest.hexdigest()
-            line = self._next()
-            found = self._checked(line)
+            line = self._next_line()
+            found = self._check_line(line)
             size += len(line)
             kind, value = next(iter(found.items()), ("", None))
             if kind == _END:
@@ -148,7 +148,7 @@ class CopyReader:
             records.append(self._record(kind, value))
         return records, False
 
-    def _next(self) -> bytes:
+    def _next_line(self) -> bytes:
         self._line += 1
         line = self._file.readline(LONGEST + 1)
         if not line and self._line > 1:
@@ -157,7 +157,7 @@ class CopyReader:
             self._refuse("The line is too long" if len(line) > LONGEST else "The copy ends within a line: it was cut")
         return line
 
-    def _checked(self, line: bytes) -> dict[str, Any]:
+    def _check_line(self, line: bytes) -> dict[str, Any]:
         """Return what a line says, without its sum, which is that of everything so far."""
         body, tail = line[:-_TAIL], line[-_TAIL:]
         self._digest.update(body)
@@ -178,7 +178,7 @@ class CopyReader:
             self._refuse(f"'{kind}' {'has no' if odd in given else 'needs a'} field '{odd}'")
         self._counts[kind] += 1
         try:
-            return CopiedRecord(kind, [_from_json(given[name]) for name in fields], self._line)
+            return CopiedRecord(kind, [_cell_from_json(given[name]) for name in fields], self._line)
         except ValueError:
             self._refuse(f"A value of '{kind}' is neither a text nor a number")
 
@@ -195,7 +195,7 @@ class CopyReader:
         raise StoreError(f"{what}.", hint=hint, code="copy_not_valid", location=Place(file=self._name, line=self._line))
 
 
-def _to_json(value: Cell) -> Any:
+def _cell_to_json(value: Cell) -> Any:
     match value:
         case bytes():
             return {"bytes": base64.b64encode(value).decode()}
@@ -205,7 +205,7 @@ def _to_json(value: Cell) -> Any:
             return value
 
 
-def _from_json(value: Any) -> Cell:
+def _cell_from_json(value: Any) -> Cell:
     """Return the value that :func:`_to_json` was given; raises ``ValueError`` for any other."""
     match value:
         case {"bytes": str(text), **rest} if not rest:

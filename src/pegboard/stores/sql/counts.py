@@ -22,12 +22,12 @@ from pegboard.ports.counts import (
     CountSums,
     CountUnit,
     Durations,
-    folded,
+    fold_names,
     rows_of,
     start_of,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import key_of, one_of, where
+from pegboard.stores.sql.database import condition_of_values, key_of, where_clause
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.cleaning import Cleaning
@@ -96,7 +96,7 @@ class PendingCounts:
         """Return 0: what waits adds up."""
         return 0
 
-    def written(self, taken: Sequence[CountRecord]) -> None:
+    def note_written(self, taken: Sequence[CountRecord]) -> None:
         """Keep the rows few and remove old ones where it is time to; who looks before sees none of these."""
         self.touched |= self._put
         self._put = set()
@@ -107,7 +107,7 @@ class PendingCounts:
         await transaction.in_order()
         for unit in UNITS:
             rows = rows_of(unit, taken).values()
-            await transaction.many(_ADD, sorted(_row(unit, row) for row in rows))
+            await transaction.run_many(_ADD, sorted(_row(unit, row) for row in rows))
             if unit.most:
                 self._put |= {(unit, row.start) for row in rows}
         self.newest = max(self.newest, *(record.start for record in taken))
@@ -131,20 +131,20 @@ async def _fold(transaction: Transaction, unit: CountUnit, start: int) -> bool:
     """Sum some of the rarest rows of a stretch of time, and return whether there were any that can be read."""
     rows = await transaction.rows(_TIMES, unit.number, start)
     keys_and_times = {row[2:]: row[:2] for row in rows if tuple(map(type, row)) == (int, int, *[str] * len(_NAMES))}
-    moved = folded({names: times for names, (_, times) in keys_and_times.items()}, unit.most)
+    moved = fold_names({names: times for names, (_, times) in keys_and_times.items()}, unit.most)
     wholes = {keys_and_times[names][0]: whole for names, whole in moved.items()}
-    condition, keys = one_of("key", islice(wholes, FOLDED_AT_ONCE))
+    condition, keys = condition_of_values("key", islice(wholes, FOLDED_AT_ONCE))
     sums: dict[CountNames, CountRecord] = {}
     gone: list[int] = []
     for key, *row in await transaction.rows(f"{_ROWS} AND {condition}", unit.number, start, *keys):
-        if (one := _sound(start, row)) is not None:
+        if (one := _record_if_sound(start, row)) is not None:
             gone.append(key)
             whole = wholes[key]
             sums[whole] = sums.get(whole, CountRecord(start, *whole)).plus(one)
-    condition, keys = one_of("key", gone)
+    condition, keys = condition_of_values("key", gone)
     query = f"DELETE FROM main.request_count WHERE {_STRETCH} AND {condition}"  # noqa: S608 - constants
     await transaction.run(query, unit.number, start, *keys)
-    await transaction.many(_ADD, sorted(_row(unit, row) for row in sums.values()))
+    await transaction.run_many(_ADD, sorted(_row(unit, row) for row in sums.values()))
     return bool(gone)
 
 
@@ -208,13 +208,13 @@ class StoredCounts(StoreBase):
         await self._batches.flush()
         read = self._db.rows if unit is STEP else self._db.slow_rows
         condition, values = _conditions(unit, since, until, of)
-        found = await self._sums(read, by, condition, values, greatest)
+        found = await self._query_sums(read, by, condition, values, greatest)
         if found is not None:
             return found
         rows = await read(f"SELECT start, {_CELLS} FROM main.request_count{condition}", *values)  # noqa: S608
         return _sums_of_sound(by, rows, greatest)
 
-    async def _sums(
+    async def _query_sums(
         self,
         read: Callable[..., Awaitable[list[Row]]],
         by: Sequence[CountName],
@@ -249,10 +249,10 @@ class StoredCounts(StoreBase):
 
 def _conditions(unit: CountUnit, since: int, until: int, of: CountFilter) -> tuple[str, list[Any]]:
     given = {"principal = ?": of.principal, "agent = ?": of.agent, "session = ?": of.session}
-    text, values = where({"unit = ?": unit.number, "start >= ?": since, "start < ?": until, **given})
+    text, values = where_clause({"unit = ?": unit.number, "start >= ?": since, "start < ?": until, **given})
     if of.agents is None:
         return text, values
-    condition, agents = one_of("agent", of.agents)
+    condition, agents = condition_of_values("agent", of.agents)
     return f"{text} AND {condition}", [*values, *agents]
 
 
@@ -267,7 +267,7 @@ def _sum_of(places: Sequence[int], row: Row) -> CountRecord:
 def _sums_of_sound(by: Sequence[CountName], rows: Sequence[Row], greatest: int | None) -> CountSums:
     """Return sums of the rows that can be read, and how many cannot."""
     sums: dict[tuple[Any, ...], CountRecord] = {}
-    sound = [record for start, *row in rows if (record := _sound(start, row)) is not None]
+    sound = [record for start, *row in rows if (record := _record_if_sound(start, row)) is not None]
     for record in sound:
         names: dict[str, Any] = {name: getattr(record, name) for name in by}
         key = tuple(names.values())
@@ -284,7 +284,7 @@ def _row(unit: CountUnit, record: CountRecord) -> tuple[Any, ...]:
     return unit.number, record.start, key, *names, *record.counts, _durations_text(record.durations)
 
 
-def _sound(start: int, row: Sequence[Any]) -> CountRecord | None:
+def _record_if_sound(start: int, row: Sequence[Any]) -> CountRecord | None:
     """Return a row as a record, or None where something else than numbers is in it."""
     names, counts, durations = row[: len(_NAMES)], row[len(_NAMES) : -1], row[-1]
     if any(type(count) is not int for count in counts) or any(type(text) is not str for text in (*names, durations)):

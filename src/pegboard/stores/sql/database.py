@@ -44,7 +44,7 @@ class Transaction(Protocol):
         """Run a statement by the end of the transaction; those before it run first."""
         ...
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an ``INSERT … VALUES (?, …)`` with many rows by the end of the transaction; no two have one key."""
         ...
 
@@ -175,12 +175,12 @@ class Database(Protocol):
         ...
 
 
-def not_open(place: str) -> StoreError:
+def not_open_error(place: str) -> StoreError:
     """Return the error that a store is not open."""
     return StoreError(f"{place} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
 
 
-def escaped(value: Any) -> Any:
+def escape_value(value: Any) -> Any:
     r"""Return a value as both databases can store it: NUL and halves of characters in a text as their numbers.
 
     A text always has the same form, so equality in SQL is equality of the texts.
@@ -198,7 +198,7 @@ def escaped_row(row: Iterable[Any]) -> list[Any]:
     return [
         value
         if type(value) is not str or (value.isascii() and "\0" not in value and _ESCAPE not in value)
-        else escaped(value)
+        else escape_value(value)
         for value in row
     ]
 
@@ -218,12 +218,12 @@ def escaped_rows(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
 def unescaped_rows(rows: Iterable[Row]) -> list[Row]:
     """Return :func:`unescaped` of each value of rows."""
     return [
-        tuple([value if type(value) is not str or _ESCAPE not in value else unescaped(value) for value in row])
+        tuple([value if type(value) is not str or _ESCAPE not in value else unescape_value(value) for value in row])
         for row in rows
     ]
 
 
-def unescaped(value: Any) -> Any:
+def unescape_value(value: Any) -> Any:
     r"""Return the value that :func:`escaped` was given.
 
     >>> unescaped(escaped("a\0\x1ab"))
@@ -278,7 +278,7 @@ def insert_many(sql: str, rows: int) -> str:
     return f"{before}{values}{', '.join([after[:end]] * rows)}{after[end:]}"
 
 
-def where(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
+def where_clause(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
     """Return the WHERE of a query and its values, of conditions by their SQL; those of a value None are left out.
 
     >>> where({"agent = ?": "a", "day > ?": None})
@@ -288,7 +288,7 @@ def where(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
     return f" WHERE {' AND '.join(given)}" if given else "", list(given.values())
 
 
-def one_of(column: str, values: Iterable[Any]) -> tuple[str, list[Any]]:
+def condition_of_values(column: str, values: Iterable[Any]) -> tuple[str, list[Any]]:
     """Return the condition that a column has one of some values, and the values.
 
     >>> one_of("kind", ["call", "load"])

@@ -137,12 +137,12 @@ class StoredPins(StoreBase):
         """Write pins: with the definition that counts, or keeping the one that is stored."""
         for statement, keeps in ((_PUT, False), (_PUT_KEEPING, True)):
             rows = {
-                pin.name: (plugin, *pin.name, pin.digest, pin.waiting, _flags(pin), pin.by, text or "")
+                pin.name: (plugin, *pin.name, pin.digest, pin.waiting, _flags_of(pin), pin.by, text or "")
                 for pin, text in changes
                 if (text is None) is keeps
             }
-            await transaction.many(statement, rows.values())
+            await transaction.run_many(statement, rows.values())
 
 
-def _flags(pin: Pin) -> int:
+def _flags_of(pin: Pin) -> int:
     return _READ_ONLY * pin.read_only | _HARMLESS * pin.harmless | _LATER * pin.later

@@ -123,7 +123,7 @@ class Notifications:
 
     def start(self) -> None:
         """Begin to listen, on the running loop."""
-        self._task = start_detached(self._run(), name="pegboard: store changes")
+        self._task = start_detached(self._listen_forever(), name="pegboard: store changes")
 
     async def stop(self) -> None:
         """Stop to listen."""
@@ -134,7 +134,7 @@ class Notifications:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def announcing(self, changes: CommittedChanges) -> list[Statement]:
+    def statements_to_announce(self, changes: CommittedChanges) -> list[Statement]:
         """Return the statements that tell others what a transaction has changed, for its end; none for nothing.
 
         The row of the last one is for :meth:`count`.
@@ -163,14 +163,14 @@ class Notifications:
         if (known := self.known(since)) is not None:
             return known
         began = time.monotonic()
-        self._compare(await self._numbers())
+        self._compare(await self._read_counters())
         self._looked_at = began
         return self._token()
 
     async def catch_up(self) -> bool:
         """Take up what was changed by now; return whether there was anything that was not told before."""
         before = self._token()
-        numbers = await self._numbers()
+        numbers = await self._read_counters()
         del numbers["r"]  # of those each is told, and nothing that counts hangs on it
         if self._hears:
             self._drain()
@@ -201,13 +201,13 @@ class Notifications:
             async with asyncio.timeout(timeout):
                 await moved.wait()
 
-    async def _numbers(self) -> dict[str, int]:
+    async def _read_counters(self) -> dict[str, int]:
         """Return the counters as they are committed."""
         asked = time.time()
         began = time.monotonic()
         rows = await self._database.read(_READ)
         self.confirmed_at = began
-        self.ahead = _outside(rows[0][2], asked, time.time())
+        self.ahead = _distance_outside(rows[0][2], asked, time.time())
         values = {name: value for name, value, _ in rows}
         return {kind: values[name] for kind, name in _COUNTERS.items()}
 
@@ -216,14 +216,14 @@ class Notifications:
         missed = False
         for kind, number in numbers.items():
             if (seen := self._seen.get(kind)) is not None and number > seen:
-                self._miss(kind)
+                self._count_missed(kind)
                 missed = True
             self._seen[kind] = max(number, self._seen.get(kind, number))
         return missed
 
     # -- listening ---------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
+    async def _listen_forever(self) -> None:
         backoff = Backoff(first=0.1, longest=2.0, jitter=0.3)
         while True:
             try:
@@ -239,42 +239,42 @@ class Notifications:
         connection = await self._database.connect_to_listen()
         try:
             await self._database.send(connection, [(f"LISTEN {self._database.address.channel}", ())])
-            self._begin(connection)
+            self._begin_listening(connection)
             echo = self._database.address.channel, f"{self._writer} ?"
             await self._database.read("SELECT pg_notify(?, ?)", *echo)
-            if not await _within(ECHO_SECONDS, self._echo):
+            if not await _wait_for_event(ECHO_SECONDS, self._echo):
                 log.info("changes of the store are not told here, as behind a pooler: they are asked for each time")
                 await asyncio.sleep(DEAF_SECONDS)
                 return
-            self._compare(await self._numbers())
+            self._compare(await self._read_counters())
             self._hears = True
             backoff.reset()
-            while not await _within(NET_SECONDS, self._lost):
+            while not await _wait_for_event(NET_SECONDS, self._lost):
                 if await self._missed_any():
                     log.info("a change of the store was not told; it listens from the beginning")
                     return
         except psycopg.Error as error:
             log.debug("changes of the store are not heard: %s", type(error).__name__)
         finally:
-            self._end()
+            self._end_listening()
             await connection.close()
 
     async def _missed_any(self) -> bool:
-        numbers = await self._numbers()
+        numbers = await self._read_counters()
         del numbers["r"]  # of those each is told, and nothing that counts hangs on it
         if any(number > self._seen.get(kind, number) for kind, number in numbers.items()):
             await asyncio.sleep(_UNDERWAY)
             self._drain()
         return self._compare(numbers)
 
-    def _begin(self, connection: PostgresConnection) -> None:
+    def _begin_listening(self, connection: PostgresConnection) -> None:
         self._echo.clear()
         self._lost.clear()
         file: int = connection.pgconn.socket
         self._connection, self._file = connection, file
         asyncio.get_running_loop().add_reader(file, self._drain)
 
-    def _end(self) -> None:
+    def _end_listening(self) -> None:
         """Listen no more; what was read does not count without that."""
         self._hears, self._connection = False, None
         if self._file is not None:
@@ -282,7 +282,7 @@ class Notifications:
             self._file = None
         self._forget("s", None)
         self._forget("u", None)
-        self._wake()
+        self._wake_waiting()
 
     def _drain(self) -> None:
         """Take up what has arrived by now; nothing is waited for."""
@@ -294,20 +294,20 @@ class Notifications:
         try:
             line.consume_input()
             while (notice := line.notifies()) is not None:
-                self._hear(notice.extra)
+                self._take_message(notice.extra)
         except psycopg.Error:
-            self._end()
+            self._end_listening()
             self._lost.set()
 
-    def _hear(self, payload: bytes) -> None:
+    def _take_message(self, payload: bytes) -> None:
         """Take up one message. Any user of the database may send one: all that such a one says is that it came."""
         try:
-            self._take_up(payload.decode())
+            self._take_payload(payload.decode())
         except ValueError:
-            self._miss("S")
-            self._miss("P")
+            self._count_missed("S")
+            self._count_missed("P")
 
-    def _take_up(self, payload: str) -> None:
+    def _take_payload(self, payload: str) -> None:
         writer, *words = payload.split(" ")
         foreign = writer != self._writer
         if not foreign and words == ["?"]:
@@ -325,24 +325,24 @@ class Notifications:
                 self._moves[kind] += 1
         if foreign:
             self._moves["S"] += any(word.startswith("P=") for word in words)
-            self._wake()
+            self._wake_waiting()
 
     def _number(self, kind: str, number: int) -> None:
         seen = self._seen.get(kind)
         if seen is not None and number > seen + 1:
-            self._miss(kind)
+            self._count_missed(kind)
         self._seen[kind] = number if seen is None else max(seen, number)
 
-    def _miss(self, kind: str) -> None:
+    def _count_missed(self, kind: str) -> None:
         """Count a change of which nothing else is known."""
         self._moves[kind] += 1
         if kind != "r":
             self._moves["S"] += kind == "P"
             self._forget("s", None)
         self._forget("u", None)
-        self._wake()
+        self._wake_waiting()
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         self._moved.set()
         self._moved = asyncio.Event()
 
@@ -351,7 +351,7 @@ def _words(kind: str, keys: Sequence[str]) -> list[str]:
     return [f"{kind}{key}" for key in dict.fromkeys(keys)] if len(keys) <= _MOST_KEYS else [f"{kind}{_ALL}"]
 
 
-def _outside(moment: float, first: float, last: float) -> float:
+def _distance_outside(moment: float, first: float, last: float) -> float:
     """Return by how much a moment is behind, or before, a time: a clock that was read within it may be right.
 
     >>> _outside(12.0, 10.0, 11.0), _outside(10.5, 10.0, 11.0), _outside(9.0, 10.0, 11.0)
@@ -360,7 +360,7 @@ def _outside(moment: float, first: float, last: float) -> float:
     return max(moment - last, 0.0) + min(moment - first, 0.0)
 
 
-async def _within(seconds: float, event: asyncio.Event) -> bool:
+async def _wait_for_event(seconds: float, event: asyncio.Event) -> bool:
     """Return whether something happens within so many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -12,7 +12,7 @@ from pegboard.stores.sql.copies import SqlCopies
 from pegboard.stores.sql.database import Row
 from pegboard.stores.sql.notifications import PostgresConnection
 from pegboard.stores.sql.postgres_database import PostgresDatabase, with_rows
-from pegboard.stores.sql.refusals import explained, require_packages, runs_again
+from pegboard.stores.sql.refusals import error_of_database, require_packages, runs_again
 from pegboard.stores.sql.schema import TABLES
 from pegboard.stores.sql.sealing_keys import SealingKeys
 from pegboard.support.backoff import Backoff
@@ -54,7 +54,7 @@ class PostgresCopyConnection:
             yield rows
         await self.rows("CLOSE copied")
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert with many rows."""
         if message := with_rows(sql, list(rows)):
             await self._database.send(self._connection, [message], locks=True)
@@ -99,7 +99,7 @@ class PostgresCopyConnection:
         if newest := max(last, stored):
             await self.rows(f"SELECT setval('main.{table}_{number}_seq', ?)", newest)
 
-    async def found(self, *, thorough: bool) -> dict[str, Any]:
+    async def describe_database(self, *, thorough: bool) -> dict[str, Any]:
         """Return what the database is."""
         engine, read_only, size = (await self.rows(_STATE, self._database.address.schema))[0]
         return {
@@ -119,7 +119,9 @@ class PostgresCopyConnection:
                 await self.rows(f"SELECT sum(octet_length(CAST(t AS text))) FROM main.{name} AS t")  # noqa: S608
                 newest = (await self.rows(f"SELECT max({table.number or 1}) FROM main.{name}"))[0][0]  # noqa: S608
             except psycopg.Error as error:
-                faults.append(f"records of the kind '{name}': {explained(error, self._database.address).message}")
+                faults.append(
+                    f"records of the kind '{name}': {error_of_database(error, self._database.address).message}"
+                )
                 continue
             if table.number and (newest or 0) > await self.last_number(name):
                 faults.append(f"numbers of the kind '{name}' would be given twice")
@@ -157,7 +159,7 @@ class PostgresCopyPlace:
             await self._database.close()
 
     @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[PostgresCopyConnection]:
+    async def connect(self) -> AsyncGenerator[PostgresCopyConnection]:
         """Keep a connection while this lasts; what is not committed then is not stored."""
         import psycopg
 
@@ -165,7 +167,7 @@ class PostgresCopyPlace:
         try:
             yield PostgresCopyConnection(self._database, connection)
         except psycopg.Error as error:
-            raise explained(error, self._database.address) from None
+            raise error_of_database(error, self._database.address) from None
         finally:
             await connection.close()
 

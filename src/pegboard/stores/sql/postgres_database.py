@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.address import address_of
-from pegboard.stores.sql.database import Row, Transaction, escaped_row, insert_many, not_open, unescaped_rows
+from pegboard.stores.sql.database import Row, Transaction, escaped_row, insert_many, not_open_error, unescaped_rows
 from pegboard.stores.sql.notifications import CommittedChanges, Notifications, PostgresConnection, Statement
 from pegboard.stores.sql.refusals import (
-    explained,
-    not_opened,
-    not_ours,
+    error_of_database,
+    not_opened_error,
+    not_ours_error,
     other_encoding,
     read_only,
     require_packages,
     runs_again,
-    unavailable,
+    unavailable_error,
 )
 from pegboard.stores.sql.schema import COUNTERS, VERSION, statements
 from pegboard.support.backoff import Backoff
@@ -108,7 +108,7 @@ class PostgresTransaction:
         """Run a statement with the next message."""
         self._queue.append((sql, values))
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert of many rows with the next message."""
         if statement := with_rows(sql, list(rows)):
             self._queue.append(statement)
@@ -228,21 +228,21 @@ class PostgresDatabase:
 
     async def rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query; a connection that is lost meanwhile is replaced once."""
-        self._heard()
+        self._open_notifications()
         return await self.read(sql, *values)
 
     slow_rows = rows
 
     async def read_together(self, queries: Sequence[str]) -> list[list[Row]]:
         """Return the rows of several queries, which are one message."""
-        self._heard()
-        return await self._read([(sql, ()) for sql in queries])
+        self._open_notifications()
+        return await self._read_rows([(sql, ()) for sql in queries])
 
     async def read(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query, also while it is being opened."""
-        return (await self._read([(sql, values)]))[0]
+        return (await self._read_rows([(sql, values)]))[0]
 
-    async def _read(self, queries: Sequence[Statement]) -> list[list[Row]]:
+    async def _read_rows(self, queries: Sequence[Statement]) -> list[list[Row]]:
         import psycopg
 
         async def attempt(connection: PostgresConnection) -> list[list[Row]]:
@@ -253,13 +253,13 @@ class PostgresDatabase:
                 return await attempt(connection)
         except psycopg.Error as error:
             if error.sqlstate and not runs_again(error) and not error.sqlstate.startswith(("08", "57P")):
-                raise explained(error, self.address) from None
+                raise error_of_database(error, self.address) from None
 
-        return await self._again(attempt)
+        return await self._retry_transaction(attempt)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:
         """Return what the work returns once all that it wrote is committed."""
-        notifications = self._heard()
+        notifications = self._open_notifications()
 
         async def attempt(connection: PostgresConnection) -> T:
             transaction = PostgresTransaction(self, connection, locks)
@@ -268,13 +268,13 @@ class PostgresDatabase:
             except BaseException:
                 await transaction.rollback()
                 raise
-            row = await transaction.commit(notifications.announcing(transaction.changes))
+            row = await transaction.commit(notifications.statements_to_announce(transaction.changes))
             notifications.count(transaction.changes, row)
             return result
 
-        return await self._again(attempt)
+        return await self._retry_transaction(attempt)
 
-    async def _again(self, attempt: Callable[[PostgresConnection], Awaitable[T]]) -> T:
+    async def _retry_transaction(self, attempt: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Make the attempt, and again as long as it is undone for the sake of other transactions."""
         import psycopg
 
@@ -286,7 +286,7 @@ class PostgresDatabase:
                     return await attempt(connection)
             except psycopg.Error as error:
                 if not runs_again(error) or time.monotonic() - started >= self._patience:
-                    raise explained(error, self.address) from None
+                    raise error_of_database(error, self.address) from None
             await backoff.wait()
 
     async def send(
@@ -300,28 +300,30 @@ class PostgresDatabase:
         import psycopg
 
         cursor = connection.cursor()
-        text = "; ".join([self._translated(sql) for sql, _ in message])
+        text = "; ".join([self._translate_sql(sql) for sql, _ in message])
         values = escaped_row(value for _, given in message for value in given)
-        timer = asyncio.get_running_loop().call_later(ANSWER_SECONDS + locks * self._patience, _cut, connection)
-        began, cancellations = time.monotonic(), _cancellations()
+        timer = asyncio.get_running_loop().call_later(
+            ANSWER_SECONDS + locks * self._patience, _cut_connection, connection
+        )
+        began, cancellations = time.monotonic(), _count_cancellations()
         try:
             await cursor.execute(text, values)
-            if _cancellations() > cancellations:
+            if _count_cancellations() > cancellations:
                 raise asyncio.CancelledError
-            answers = [await _answer(cursor)]
+            answers = [await _rows_and_count(cursor)]
             while cursor.nextset():
-                answers.append(await _answer(cursor))
+                answers.append(await _rows_and_count(cursor))
             return answers
         except psycopg.OperationalError as error:
             if connection.broken and time.monotonic() - began >= ANSWER_SECONDS:
-                raise unavailable(self.address, "it did not answer in time") from error
+                raise unavailable_error(self.address, "it did not answer in time") from error
             raise
         finally:
             timer.cancel()
             with suppress(psycopg.Error):
                 await cursor.close()
 
-    def _translated(self, sql: str) -> str:
+    def _translate_sql(self, sql: str) -> str:
         """Return a statement as PostgreSQL and psycopg take it."""
         if (found := self._texts.get(sql)) is None:
             found = sql.replace("%", "%%").replace("?", "%s").replace("clock()", _CLOCK)
@@ -341,14 +343,14 @@ class PostgresDatabase:
 
     # -- what has changed --------------------------------------------------------------------------
 
-    def _heard(self) -> Notifications:
+    def _open_notifications(self) -> Notifications:
         if self.notifications is None:
-            raise not_open(self.place)
+            raise not_open_error(self.place)
         return self.notifications
 
     async def token(self, since: float | None = None) -> ChangeToken:
         """Return what the database is at: without a statement, while changes are told."""
-        return await self._heard().token(since)
+        return await self._open_notifications().token(since)
 
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the same, where it is known without a statement."""
@@ -368,7 +370,7 @@ class PostgresDatabase:
 
     async def catch_up(self) -> bool:
         """Take up what others have changed and was not told yet; return whether there was anything."""
-        return await self._heard().catch_up()
+        return await self._open_notifications().catch_up()
 
     async def now(self) -> float:
         """Return the time of the server."""
@@ -392,7 +394,7 @@ class PostgresDatabase:
         if encoding != "UTF8":
             raise other_encoding(address, encoding)
         if not ours and there and await self.read(_TABLES, address.schema):
-            raise not_ours(address)
+            raise not_ours_error(address)
         if ours and (found := (await self.read(_VERSION))[0][0]) > VERSION:
             raise StoreSchemaError(
                 f"{address.shown} has schema version {found}; this Pegboard understands versions up to {VERSION}.",
@@ -428,7 +430,7 @@ class PostgresDatabase:
             ]
             await self.send(connection, [(sql, ()) for sql in made], locks=True)
 
-        await self._again(make)
+        await self._retry_transaction(make)
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -448,18 +450,18 @@ class PostgresDatabase:
         """
         import psycopg
 
-        cancellations = _cancellations()
+        cancellations = _count_cancellations()
         try:
             async with asyncio.timeout(CONNECT_SECONDS + 1):
                 connection = await psycopg.AsyncConnection.connect(**self._parameters())
-                if _cancellations() > cancellations:
+                if _count_cancellations() > cancellations:
                     await connection.close()
                     raise asyncio.CancelledError
                 return connection
         except TimeoutError as error:
-            raise unavailable(self.address, f"it did not answer within {CONNECT_SECONDS} seconds") from error
+            raise unavailable_error(self.address, f"it did not answer within {CONNECT_SECONDS} seconds") from error
         except psycopg.Error as error:
-            raise not_opened(error, self.address) from None  # its traceback has the parameters
+            raise not_opened_error(error, self.address) from None  # its traceback has the parameters
 
     def _parameters(self) -> dict[str, Any]:
         from psycopg import AsyncClientCursor
@@ -467,7 +469,7 @@ class PostgresDatabase:
         own = {"connect_timeout": str(CONNECT_SECONDS), **_KEEPALIVE, **self.address.parameters}
         return {**own, "autocommit": True, "prepare_threshold": None, "cursor_factory": AsyncClientCursor}
 
-    async def _opened(self) -> AsyncConnectionPool[Any]:
+    async def _open_pool(self) -> AsyncConnectionPool[Any]:
         """Return the pool; one connection is made before it, which says why there is none, and is kept to listen on."""
         async with self._opening:
             if self._pool is None:
@@ -496,27 +498,29 @@ class PostgresDatabase:
         from psycopg_pool import PoolClosed, PoolTimeout
 
         while True:
-            pool = self._pool or await self._opened()
+            pool = self._pool or await self._open_pool()
             try:
-                connection = await _borrowed(pool)
+                connection = await _borrow_connection(pool)
             except PoolClosed:  # another connection was lost meanwhile
                 continue
             except PoolTimeout as error:
-                self._retire(pool)
-                raise unavailable(self.address, f"no connection was free within {CONNECT_SECONDS} seconds") from error
+                self._replace_pool(pool)
+                raise unavailable_error(
+                    self.address, f"no connection was free within {CONNECT_SECONDS} seconds"
+                ) from error
             if not _is_stale(connection):
                 break
             await connection.close()
-            self._retire(pool)
+            self._replace_pool(pool)
             await pool.putconn(connection)
         try:
             yield connection
         finally:
             if connection.broken:
-                self._retire(pool)
+                self._replace_pool(pool)
             await pool.putconn(connection)
 
-    def _retire(self, pool: AsyncConnectionPool[Any]) -> None:
+    def _replace_pool(self, pool: AsyncConnectionPool[Any]) -> None:
         """Begin with a new pool: a server that is gone is known at once, and not when the old one has waited for it."""
         if self._pool is pool:
             self._pool = None
@@ -534,23 +538,23 @@ class PostgresDatabase:
             await asyncio.wait(self._retired)
 
 
-async def _answer(cursor: Any) -> tuple[list[Row], int]:
+async def _rows_and_count(cursor: Any) -> tuple[list[Row], int]:
     if cursor.description is None:
         return [], cursor.rowcount
     return unescaped_rows(await cursor.fetchall()), cursor.rowcount
 
 
-async def _borrowed(pool: AsyncConnectionPool[Any]) -> PostgresConnection:
+async def _borrow_connection(pool: AsyncConnectionPool[Any]) -> PostgresConnection:
     """Return a connection of a pool, which has it back where the task is cancelled as it is handed over."""
-    before = _cancellations()
+    before = _count_cancellations()
     connection = await pool.getconn()
-    if _cancellations() > before:
+    if _count_cancellations() > before:
         await pool.putconn(connection)
         raise asyncio.CancelledError
     return connection
 
 
-def _cancellations() -> int:
+def _count_cancellations() -> int:
     """Return how often the running task was cancelled.
 
     psycopg waits with ``asyncio.wait_for``, which forgets on Python 3.11 a cancellation that comes as the wait ends:
@@ -569,6 +573,6 @@ def _is_stale(connection: PostgresConnection) -> bool:
     return bool(poll.poll(0))
 
 
-def _cut(connection: PostgresConnection) -> None:
+def _cut_connection(connection: PostgresConnection) -> None:
     with suppress(OSError, Exception), socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
         line.shutdown(socket.SHUT_RDWR)

@@ -39,12 +39,12 @@ def require_packages() -> None:
     del psycopg, psycopg_pool
 
 
-def unavailable(address: PostgresAddress, why: str) -> StoreUnavailableError:
+def unavailable_error(address: PostgresAddress, why: str) -> StoreUnavailableError:
     """Return the error that the server cannot be reached now."""
     return store_unavailable(address.shown, why)
 
 
-def not_opened(error: psycopg.Error, address: PostgresAddress) -> StoreError:
+def not_opened_error(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     """Return why there is no connection; the server tells so in words alone."""
     text = str(error)
     if "password authentication failed" in text or "no password supplied" in text or "SASL" in text:
@@ -66,32 +66,32 @@ def not_opened(error: psycopg.Error, address: PostgresAddress) -> StoreError:
             f"{address.shown}: the pooler in front of the server refuses an option of the address.",
             hint="Remove what stands behind '?' in `store:`.",
         )
-    return unavailable(address, _reason(error))
+    return unavailable_error(address, _reason(error))
 
 
 _MAKE_DATABASE: Final = "Make it: CREATE ROLE … LOGIN PASSWORD '…'; CREATE DATABASE … OWNER … ENCODING 'UTF8'."
 
 
-def explained(error: psycopg.Error, address: PostgresAddress) -> StoreError:
+def error_of_database(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     """Return the error that names the database, what is wrong with it and what to do."""
     import psycopg
 
     state = error.sqlstate or ""
     if state == _TOO_MANY or state.startswith(_GONE_CLASSES) or state == "25P03":
-        return unavailable(address, _reason(error))
+        return unavailable_error(address, _reason(error))
     if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return unavailable(address, _reason(error))
+        return unavailable_error(address, _reason(error))
     if state in _BUSY:
         return StoreBusyError(
             f"{address.shown} was kept locked by other writers.",
             hint="Find the transaction that holds it (pg_stat_activity) and end it.",
         )
     if state == "57014":
-        return unavailable(address, "a statement was cancelled")
-    return _refused(error, state, address)
+        return unavailable_error(address, "a statement was cancelled")
+    return _error_of_state(error, state, address)
 
 
-def _refused(error: psycopg.Error, state: str, address: PostgresAddress) -> StoreError:
+def _error_of_state(error: psycopg.Error, state: str, address: PostgresAddress) -> StoreError:
     match state:
         case "25006":
             return read_only(address)
@@ -109,7 +109,7 @@ def _refused(error: psycopg.Error, state: str, address: PostgresAddress) -> Stor
             return StoreError(f"{address.shown} cannot be read or written ({_reason(error)}).")
 
 
-def not_ours(address: PostgresAddress) -> StoreSchemaError:
+def not_ours_error(address: PostgresAddress) -> StoreSchemaError:
     """Return the error that the schema has tables of another program, or of an earlier Pegboard."""
     moved = f'ALTER SCHEMA {address.quoted} RENAME TO {address.quoted[:-1]}_before"'
     return StoreSchemaError(

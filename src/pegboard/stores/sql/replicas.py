@@ -26,12 +26,12 @@ class Replicas(StoreBase):
     async def announce(self, replica: Replica, *, seconds: float) -> None:
         """Store that a replica lives, for some seconds; what counts no longer is removed."""
 
-        async def put(transaction: Transaction) -> None:
+        async def put_replica(transaction: Transaction) -> None:
             ended = "DELETE FROM main.replica WHERE until <= clock() OR seen_at > clock() + ?"
             await transaction.run(ended, SET_BACK)
             await transaction.run(_ANNOUNCE, replica.id, replica.address, replica.version, seconds)
 
-        await self._write(put)
+        await self._write(put_replica)
 
     async def withdraw(self, replica_id: str) -> None:
         """Remove what a replica announced."""

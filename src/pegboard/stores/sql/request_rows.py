@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
 from pegboard.stores.sql.cleaning import Cleaning, OldRequests
-from pegboard.stores.sql.database import EPOCH, Transaction, insert, key_of, one_of
+from pegboard.stores.sql.database import EPOCH, Transaction, condition_of_values, insert, key_of
 
 SESSION: Final = ("principal", "agent", "session")
 NAMES: Final = ("kind", "subject", "decision", "outcome", "by")
@@ -55,7 +55,7 @@ def names_key(*names: str) -> bytes:
     return bytes.fromhex(key_of(*names))
 
 
-class _Keys(dict[Names, Any]):
+class _NameKeys(dict[Names, Any]):
     """The keys of rows of names, made when they are looked up."""
 
     def __missing__(self, names: Names) -> bytes:
@@ -141,7 +141,7 @@ class PendingRecords:
         self._numbers = _KnownNumbers()
 
     @staticmethod
-    def of(decisions: Sequence[AuditRecord]) -> list[PendingRecord]:
+    def records_of(decisions: Sequence[AuditRecord]) -> list[PendingRecord]:
         """Return decisions as they are written, without details."""
         return [(entry, _NO_DETAILS, False) for entry in decisions]
 
@@ -164,7 +164,7 @@ class PendingRecords:
         """Drop the oldest where there are too many; return how many."""
         return len(self.take(max(0, len(self.rows) - MOST_PENDING)))
 
-    def written(self, taken: Sequence[PendingRecord]) -> None:
+    def note_written(self, taken: Sequence[PendingRecord]) -> None:
         """Remove some old records where it is time to."""
         decisions = details = 0
         for _, one, call in taken:
@@ -172,7 +172,7 @@ class PendingRecords:
                 decisions += 1
             if one.text:
                 details += len(one.text)
-        self.old.written(decisions, details)
+        self.old.note_written(decisions, details)
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
@@ -180,11 +180,11 @@ class PendingRecords:
         await transaction.in_order()
         others = await transaction.commits_of_others()
         if others is None:
-            sessions, names = _Keys(), _Keys()
+            sessions, names = _NameKeys(), _NameKeys()
             rows = [request_row(*one, sessions, names) for one in taken]
-            await transaction.many(ADD_SESSION, [(key, *row) for row, key in sessions.items()])
-            await transaction.many(ADD_NAMES, [(key, *row) for row, key in names.items()])
-            await transaction.many(ADD, rows)
+            await transaction.run_many(ADD_SESSION, [(key, *row) for row, key in sessions.items()])
+            await transaction.run_many(ADD_NAMES, [(key, *row) for row, key in names.items()])
+            await transaction.run_many(ADD, rows)
             return
         state = others, self.old.names_removed
         sessions, names = self._numbers.found if state == self._numbers.state else self._numbers.forget(state)
@@ -194,14 +194,14 @@ class PendingRecords:
                 return
             rows = [request_row(*one, sessions, names) for one in taken]
         except KeyError:  # then each is looked for once, not for each of its records
-            sessions = await _found(
+            sessions = await _numbers_of_names(
                 transaction, "request_session", ADD_SESSION, {_session_of(one) for one, _, _ in taken}, sessions
             )
-            names = await _found(
+            names = await _numbers_of_names(
                 transaction, "request_names", ADD_NAMES, {_names_of(one) for one, _, _ in taken}, names
             )
             rows = [request_row(*one, sessions, names) for one in taken]
-        await transaction.many(ADD_NUMBERED, rows)
+        await transaction.run_many(ADD_NUMBERED, rows)
 
 
 class _KnownNumbers:
@@ -222,7 +222,7 @@ class _KnownNumbers:
         return self.found
 
 
-async def _found(
+async def _numbers_of_names(
     transaction: Transaction, table: str, add: str, wanted: Collection[Names], known: dict[Names, int]
 ) -> Mapping[Names, int]:
     """Return the numbers of rows of names; those that are missing are added, and not known before that is committed."""
@@ -231,13 +231,13 @@ async def _found(
     missing = {names_key(*row): row for row in wanted if row not in known}
     if not missing:
         return known
-    condition, keys = one_of("key", missing)
+    condition, keys = condition_of_values("key", missing)
     query = f"SELECT key, id FROM main.{table} WHERE {condition}"  # noqa: S608 - a constant
     stored = await transaction.rows(query, *keys)
     known.update((missing.pop(key), number) for key, number in stored)
     if not missing:
         return known
-    await transaction.many(add, [(key, *row) for key, row in missing.items()])
-    condition, keys = one_of("key", missing)
+    await transaction.run_many(add, [(key, *row) for key, row in missing.items()])
+    condition, keys = condition_of_values("key", missing)
     added = await transaction.rows(f"SELECT key, id FROM main.{table} WHERE {condition}", *keys)  # noqa: S608
     return {**known, **{missing[key]: number for key, number in added}}

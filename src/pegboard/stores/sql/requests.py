@@ -14,10 +14,10 @@ from pegboard.ports import (
     CallNumbers,
     NumberedRecord,
     SessionKey,
-    mentions,
+    is_mentioned,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import microseconds, not_open, one_of, where
+from pegboard.stores.sql.database import condition_of_values, microseconds, not_open_error, where_clause
 from pegboard.stores.sql.request_rows import milliseconds, names_key, record_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class StoredRequests(StoreBase):
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next that is written."""
         if not self._db.is_open:
-            raise not_open(self._db.place)
+            raise not_open_error(self._db.place)
         if details is not None and not details.text:
             self._records.rows.append((entry, details, True))
         else:
@@ -106,7 +106,7 @@ class StoredRequests(StoreBase):
         limit: int = 100,
     ) -> Sequence[AuditRecord]:
         """Return the newest records first."""
-        conditions, values = _and(
+        conditions, values = _and_conditions(
             {"principal = ?": principal, "agent = ?": agent, "session = ?": session, "kind = ?": kind}
         )
         query = f"SELECT {_LINE} {_WITH_NAMES}{conditions} ORDER BY request.id DESC LIMIT ?"
@@ -126,14 +126,14 @@ class StoredRequests(StoreBase):
             first, last = min(after, newest) + 1, newest if end is None else end
         else:
             first, last = oldest if end is None else end, min(bound - 1, newest)
-        rows = await self._wanted(wanted, first, last, order, limit)
-        records = _numbered(rows)
+        rows = await self._matching_rows(wanted, first, last, order, limit)
+        records = _numbered_records(rows)
         end = last if after is not None else first
         seen = rows[-1][0] if rows and len(rows) == limit else end
         left = seen < newest if after is not None else seen > oldest
         return AuditPart(records, seen if left else None, newest, len(rows) - len(records))
 
-    async def _wanted(self, wanted: AuditFilter, first: int, last: int, order: str, limit: int) -> list[Row]:
+    async def _matching_rows(self, wanted: AuditFilter, first: int, last: int, order: str, limit: int) -> list[Row]:
         """Return the rows of these numbers that are wanted; a text is looked for here, whatever its letters are."""
         conditions, values = _conditions(wanted)
         within = f"{_WITH_NAMES}{conditions} AND request.id BETWEEN ? AND ? ORDER BY request.id {order}"
@@ -142,8 +142,8 @@ class StoredRequests(StoreBase):
             return await self._db.rows(query, *values, first, last, limit)
         text = wanted.text.casefold()
         rows = await self._db.rows(f"SELECT request.id, subject, reason, by {within}", *values, first, last)
-        found = [number for number, *cells in rows if mentions(text, *filter(_is_text, cells))][:limit]
-        condition, numbers = one_of("request.id", found)
+        found = [number for number, *cells in rows if is_mentioned(text, *filter(_is_text, cells))][:limit]
+        condition, numbers = condition_of_values("request.id", found)
         query = f"SELECT request.id, {_LINE} {_WITH_NAMES} AND {condition} ORDER BY request.id {order}"
         return await self._db.rows(query, *numbers)
 
@@ -173,19 +173,19 @@ class StoredRequests(StoreBase):
     ) -> Sequence[NumberedRecord]:
         """Return records of one session, newest first, or behind ``after`` oldest first."""
         own = names_key(key.principal, key.agent, key.session)
-        conditions, values = _and({_OF_SESSION: own, "request.id < ?": before, "request.id > ?": after})
+        conditions, values = _and_conditions({_OF_SESSION: own, "request.id < ?": before, "request.id > ?": after})
         if kinds:
-            condition, wanted = one_of("kind", kinds)
+            condition, wanted = condition_of_values("kind", kinds)
             conditions, values = f"{conditions} AND {condition}", [*values, *wanted]
         order = "DESC" if after is None else "ASC"
         query = f"SELECT request.id, {_LINE} {_WITH_NAMES}{conditions} ORDER BY request.id {order} LIMIT ?"
-        return _numbered(await self._written_rows(query, *values, max(limit, 0)))
+        return _numbered_records(await self._written_rows(query, *values, max(limit, 0)))
 
 
 def _conditions(wanted: AuditFilter) -> tuple[str, list[Any]]:
     """Return what a row has to fulfil, without its text, and the values of it."""
     names = ("principal", "agent", "session", "kind", "decision", "outcome")
-    conditions, values = _and(
+    conditions, values = _and_conditions(
         {
             **{f"{name} = ?": getattr(wanted, name) for name in names},
             "at >= ?": microseconds(wanted.since) if wanted.since is not None else None,
@@ -194,17 +194,17 @@ def _conditions(wanted: AuditFilter) -> tuple[str, list[Any]]:
     )
     if wanted.agents is None:
         return conditions, values
-    condition, agents = one_of("agent", wanted.agents)
+    condition, agents = condition_of_values("agent", wanted.agents)
     return f"{conditions} AND {condition}", [*values, *agents]
 
 
-def _and(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
+def _and_conditions(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
     """Return further conditions and their values; those of a value None are left out."""
-    text, values = where(conditions)
+    text, values = where_clause(conditions)
     return text.replace(" WHERE ", " AND ", 1), values
 
 
-def _numbered(rows: Sequence[Row]) -> list[NumberedRecord]:
+def _numbered_records(rows: Sequence[Row]) -> list[NumberedRecord]:
     found = ((number, record_of(cells)) for number, *cells in rows)
     return [NumberedRecord(number, record) for number, record in found if record is not None]
 

@@ -14,7 +14,7 @@ from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transa
 from pegboard.stores.sql.sealing import Cipher, NoCipher, SealedRow, sealed_name
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import start_detached
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.sealing_keys import SealingKeys
@@ -45,7 +45,7 @@ class SealedTexts(StoreBase):
         if self._cipher is not None:
             return self._cipher
         if self._looking is None:
-            self._looking = start_detached(self._found(self._keys()), done=self._answered)
+            self._looking = start_detached(self._find_cipher(self._keys()), done=self._keep_cipher)
         try:
             async with asyncio.timeout(PATIENCE):
                 return await asyncio.shield(self._looking)
@@ -53,7 +53,7 @@ class SealedTexts(StoreBase):
             why, hint = f"the keyring did not answer within {PATIENCE:g} s", "Unlock it, then try again."
             raise self._keys().refusal(why, hint, stored=True) from None
 
-    async def _found(self, keys: SealingKeys) -> Cipher:
+    async def _find_cipher(self, keys: SealingKeys) -> Cipher:
         rows = [
             SealedRow(sealed_name(kind, key), sealed, place) for kind, key, sealed, place in await self._db.rows(_ALL)
         ]
@@ -61,11 +61,11 @@ class SealedTexts(StoreBase):
         while not await self.take_lease(_KEY, holder, seconds=PATIENCE):  # of two new keys one would be lost
             await backoff.wait()
         try:
-            return await in_thread(keys.sealing, rows)
+            return await run_in_thread(keys.find_sealing, rows)
         finally:
             await self.end_lease(_KEY, holder)
 
-    def _answered(self, looking: asyncio.Task[Cipher]) -> None:
+    def _keep_cipher(self, looking: asyncio.Task[Cipher]) -> None:
         self._looking = None
         if not looking.cancelled() and looking.exception() is None:
             self._cipher = looking.result()
@@ -79,13 +79,13 @@ class SealedTexts(StoreBase):
     async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
         """Return a secret, or None."""
         rows = await self._db.rows(f"{_SELECT} AND key = ?", kind, key)
-        return _unsealed(await self._seals(), kind, rows[0]) if rows else None
+        return _unseal_row(await self._seals(), kind, rows[0]) if rows else None
 
     async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
         """Return every secret of a kind that has not expired."""
         rows = await self._db.rows(f"{_SELECT} ORDER BY key", kind)
         cipher = await self._seals() if rows else NoCipher()
-        return [_unsealed(cipher, kind, row) for row in rows]
+        return [_unseal_row(cipher, kind, row) for row in rows]
 
     async def seal(
         self,
@@ -119,6 +119,6 @@ class SealedTexts(StoreBase):
         return await self._write_or_none(swap, name, audit=audit)
 
 
-def _unsealed(cipher: Cipher, kind: SealedKind, row: Any) -> SealedText:
+def _unseal_row(cipher: Cipher, kind: SealedKind, row: Any) -> SealedText:
     key, sealed, version, expires_at = row
     return SealedText(key, cipher.open(sealed, sealed_name(kind, key)), version, expires_at)

@@ -86,10 +86,10 @@ class Sealing:
 
     def open(self, sealed: bytes, name: str) -> str | None:
         """Return the text, or None where none of the keys opens it under this name."""
-        found = self.opened(sealed, name)
+        found = self.open_sealed(sealed, name)
         return None if found is None else found[1]
 
-    def opened(self, sealed: bytes, name: str) -> tuple[SealingKey, str] | None:
+    def open_sealed(self, sealed: bytes, name: str) -> tuple[SealingKey, str] | None:
         """Return the key that opens what is sealed, with the text, or None."""
         from cryptography.exceptions import InvalidTag
 
@@ -103,7 +103,7 @@ class Sealing:
 
     def state(self, rows: Iterable[SealedRow]) -> SealedState:
         """Return how many of some secrets each key opens."""
-        found = [self.opened(row.sealed, row.name) for row in rows]
+        found = [self.open_sealed(row.sealed, row.name) for row in rows]
         opened: dict[str, int] = dict.fromkeys((key.place for key, _ in self._ciphers), 0)
         for one in found:
             if one is not None:

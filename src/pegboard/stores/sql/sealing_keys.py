@@ -21,7 +21,7 @@ from pegboard.errors import StoreError
 from pegboard.ports.store_copies import SealedState
 from pegboard.stores.sql.sealing import SealedRow, Sealing, SealingKey
 from pegboard.support.own_folder import sync_folder
-from pegboard.system_keyring import SERVICE, KeyringError, asked
+from pegboard.system_keyring import SERVICE, KeyringError, ask_keyring
 
 VARIABLE: Final = "PEGBOARD_KEY"
 SECOND: Final = "PEGBOARD_SECOND_KEY"
@@ -39,26 +39,26 @@ class SealingKeys:
         self._file: Final = file
         self._env: Final = env
 
-    def sealing(self, rows: Sequence[SealedRow] = ()) -> Sealing:
+    def find_sealing(self, rows: Sequence[SealedRow] = ()) -> Sealing:
         """Return what seals; the key is made where there is none. It may wait for a person who unlocks a keyring.
 
         ``rows`` is what is sealed, which tells whether a key is the right one. Raises ``StoreError`` where a key cannot
         be used or cannot be had now, or none can be kept.
         """
-        return Sealing(*self._with_second(self._of_variable() or self._kept_or_made(rows)))
+        return Sealing(*self._keys_with_second(self._keys_of_variable() or self._kept_or_made(rows)))
 
-    def present(self, rows: Sequence[SealedRow]) -> Sealing | None:
+    def sealing_if_present(self, rows: Sequence[SealedRow]) -> Sealing | None:
         """Return what seals and opens with the keys that are there, None without one; none is made."""
-        keys = self._of_variable() or self._kept(rows)
-        return Sealing(*self._with_second(keys)) if keys else None
+        keys = self._keys_of_variable() or self._kept_keys(rows)
+        return Sealing(*self._keys_with_second(keys)) if keys else None
 
     def state(self, rows: Sequence[SealedRow]) -> SealedState:
         """Return how what is sealed is opened by the keys that are there; none is made."""
         place = problem = ""
         try:
-            keys = self._of_variable() or self._kept(rows)
+            keys = self._keys_of_variable() or self._kept_keys(rows)
             place = keys[0].place if keys else ""
-            keys = self._with_second(keys)
+            keys = self._keys_with_second(keys)
             if place and rows:
                 return Sealing(*keys).state(rows)
         except StoreError as error:
@@ -78,16 +78,16 @@ class SealingKeys:
 
     # -- the variables -----------------------------------------------------------------------------
 
-    def _given(self, variable: str) -> bytes | None:
+    def _key_of_variable(self, variable: str) -> bytes | None:
         text = (os.environ if self._env is None else self._env).get(variable)
-        return _decoded(text, f"The environment variable {variable}") if text else None
+        return _decode_key(text, f"The environment variable {variable}") if text else None
 
-    def _of_variable(self) -> list[SealingKey]:
-        value = self._given(VARIABLE)
+    def _keys_of_variable(self) -> list[SealingKey]:
+        value = self._key_of_variable(VARIABLE)
         return [] if value is None else [SealingKey(place="variable", value=value)]
 
-    def _with_second(self, keys: list[SealingKey]) -> list[SealingKey]:
-        value = self._given(SECOND)
+    def _keys_with_second(self, keys: list[SealingKey]) -> list[SealingKey]:
+        value = self._key_of_variable(SECOND)
         if value is None:
             return keys
         if keys and value == keys[0].value:
@@ -107,55 +107,55 @@ class SealingKeys:
                 hint=f"Set {VARIABLE} to the same 32 bytes in base64 for every process on it: {MAKE}",
                 code="key_not_available",
             )
-        if (key := self._of_file()) is not None:
-            return self._with_keyring(key, rows)
+        if (key := self._key_of_file()) is not None:
+            return self._keys_with_keyring(key, rows)
         needed = any(row.place == "keyring" for row in rows)
         try:
-            kept = asked(self._kept_or_made_in_keyring)
+            kept = ask_keyring(self._kept_or_made_in_keyring)
         except KeyringError as error:
             if not error.absent or needed:
                 raise self.refusal(error.message, error.hint, stored=needed) from None
             kept = None
         if kept is None and needed:
             raise self.refusal("the keyring keeps nothing", "", stored=True)
-        return [_of_keyring(kept) if kept is not None else self._made_in_file()]
+        return [_key_of_keyring(kept) if kept is not None else self._made_in_file()]
 
-    def _kept(self, rows: Sequence[SealedRow]) -> list[SealingKey]:
+    def _kept_keys(self, rows: Sequence[SealedRow]) -> list[SealingKey]:
         """Return the keys that are kept somewhere."""
         if self._file is None:
             return []
-        if (key := self._of_file()) is not None:
-            return self._with_keyring(key, rows) if rows else [key]
+        if (key := self._key_of_file()) is not None:
+            return self._keys_with_keyring(key, rows) if rows else [key]
         try:
-            kept = asked(lambda keyring: keyring.get_password(SERVICE, self._name))
+            kept = ask_keyring(lambda keyring: keyring.get_password(SERVICE, self._name))
         except KeyringError as error:
             if error.absent and all(row.place != "keyring" for row in rows):
                 return []
             raise self.refusal(error.message, error.hint, stored=bool(rows)) from None
-        return [] if kept is None else [_of_keyring(kept)]
+        return [] if kept is None else [_key_of_keyring(kept)]
 
-    def _with_keyring(self, own: SealingKey, rows: Sequence[SealedRow]) -> list[SealingKey]:
+    def _keys_with_keyring(self, own: SealingKey, rows: Sequence[SealedRow]) -> list[SealingKey]:
         """Return the key of the file, and that of the keyring where it opens what the other does not."""
         sealing = Sealing(own)
         closed = [row for row in rows if sealing.open(row.sealed, row.name) is None]
         if not closed:
             return [own]
         try:
-            kept = asked(lambda keyring: keyring.get_password(SERVICE, self._name))
+            kept = ask_keyring(lambda keyring: keyring.get_password(SERVICE, self._name))
         except KeyringError as error:
             if len(closed) < len(rows) or all(row.place != "keyring" for row in closed):
                 return [own]
             raise self.refusal(error.message, error.hint, stored=True) from None
         if kept is None:
             return [own]
-        theirs = _of_keyring(kept)
+        theirs = _key_of_keyring(kept)
         opens = any(Sealing(theirs).open(row.sealed, row.name) is not None for row in closed)
         return [theirs, own] if opens and len(closed) == len(rows) else [own, theirs]
 
     def _kept_or_made_in_keyring(self, keyring: Any) -> str | None:
         """Return the key that a keyring keeps; None where it keeps nothing at all."""
         if (kept := keyring.get_password(SERVICE, self._name)) is None:
-            keyring.set_password(SERVICE, self._name, _made())
+            keyring.set_password(SERVICE, self._name, _make_key())
             kept = keyring.get_password(SERVICE, self._name)
         return kept
 
@@ -169,15 +169,15 @@ class SealingKeys:
         assert self._file is not None
         return self._file.with_name(self._file.name + SUFFIX)
 
-    def _of_file(self) -> SealingKey | None:
+    def _key_of_file(self) -> SealingKey | None:
         file = self._key_file
         try:
             text = file.read_text(encoding="ascii", errors="replace")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise self._not_kept(error) from error
-        return SealingKey(place="file", value=_decoded(text, str(file)))
+            raise self._not_kept_error(error) from error
+        return SealingKey(place="file", value=_decode_key(text, str(file)))
 
     def _made_in_file(self) -> SealingKey:
         """Make the file with a new key, whole or not at all; return the key that it has then."""
@@ -187,7 +187,7 @@ class SealingKeys:
             number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
                 with os.fdopen(number, "w", encoding="ascii") as opened:
-                    opened.write(f"{_made()}\n")
+                    opened.write(f"{_make_key()}\n")
                     opened.flush()
                     os.fsync(opened.fileno())
                 with suppress(FileExistsError):  # another process was first
@@ -195,28 +195,28 @@ class SealingKeys:
             finally:
                 part.unlink()
             sync_folder(file.parent)
-            key = self._of_file()
+            key = self._key_of_file()
         except OSError as error:
-            raise self._not_kept(error) from error
+            raise self._not_kept_error(error) from error
         assert key is not None
         return key
 
-    def _not_kept(self, error: OSError) -> StoreError:
+    def _not_kept_error(self, error: OSError) -> StoreError:
         return StoreError(
             f"The key of the store cannot be kept in {self._key_file}: {error.strerror}.",
             hint=f"Let Pegboard write there, or set {VARIABLE}: {MAKE}",
         )
 
 
-def _of_keyring(text: str) -> SealingKey:
-    return SealingKey(place="keyring", value=_decoded(text, "The keyring"))
+def _key_of_keyring(text: str) -> SealingKey:
+    return SealingKey(place="keyring", value=_decode_key(text, "The keyring"))
 
 
-def _made() -> str:
+def _make_key() -> str:
     return base64.b64encode(os.urandom(BYTES)).decode()
 
 
-def _decoded(text: str, where: str) -> bytes:
+def _decode_key(text: str, where: str) -> bytes:
     """Return the key that a text holds; ``where`` is what holds it. Raises ``StoreError``."""
     with suppress(binascii.Error, ValueError):
         key = base64.b64decode(text.strip(), validate=True)

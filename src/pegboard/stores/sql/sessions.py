@@ -8,7 +8,7 @@ from typing import Final
 
 from pegboard.ports import UNREAD, AuditRecord, SessionKey, StateChange, StoredState, Unread
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Row, Transaction, insert, key_of, where
+from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Row, Transaction, insert, key_of, where_clause
 
 SESSION: Final = ("principal", "agent", "session")
 OF_SESSION: Final = "principal = ? AND agent = ? AND session = ?"
@@ -21,12 +21,12 @@ _StateRow = tuple[int, float, str]
 """Version, time of the change, text."""
 
 
-def of_session(key: SessionKey) -> tuple[str, str, str]:
+def columns_of_session(key: SessionKey) -> tuple[str, str, str]:
     """Return the values of the columns that name a session."""
     return key.principal, key.agent, key.session
 
 
-class _Remembered:
+class _RememberedStates:
     """States that were read or written, by key, until a change of them by another process is announced."""
 
     def __init__(self, most: int) -> None:
@@ -76,7 +76,7 @@ class Sessions(StoreBase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._remembered = _Remembered(database.remembers) if database.remembers else None
+        self._remembered = _RememberedStates(database.remembers) if database.remembers else None
         if self._remembered is not None:
             self._on_change.append(self._remembered.forget)
 
@@ -92,10 +92,10 @@ class Sessions(StoreBase):
             return _state(await self._db.rows(_LOAD, key.principal, key.agent, key.session))
         if (known := self.known_state(key)) is not UNREAD:
             return known
-        own = key_of(*of_session(key))
+        own = key_of(*columns_of_session(key))
         mark = self._remembered.begin([own])
         try:
-            state = _state(await self._db.rows(_LOAD, *of_session(key)))
+            state = _state(await self._db.rows(_LOAD, *columns_of_session(key)))
         except BaseException:
             self._remembered.end(own, None, None)
             raise
@@ -110,7 +110,7 @@ class Sessions(StoreBase):
         own = key_of(key.principal, key.agent, key.session)
 
         async def swap(transaction: Transaction) -> None:
-            if not await _swapped(transaction, key, state, expected):
+            if not await _swap_state(transaction, key, state, expected):
                 raise ChangedMeanwhileError
             transaction.announce(states=[own])
 
@@ -121,12 +121,12 @@ class Sessions(StoreBase):
     ) -> Sequence[int] | None:
         """Store several states if all are of the expected versions; return the new ones or None (S2)."""
         states = [None if one.text is None else self._next_state(one.text, one.expected) for one in changes]
-        keys = [key_of(*of_session(one.key)) for one in changes]
+        keys = [key_of(*columns_of_session(one.key)) for one in changes]
         order = sorted(range(len(changes)), key=keys.__getitem__)  # two writers lock the same rows in the same order
 
         async def swap(transaction: Transaction) -> None:
             for at in order:
-                if not await _swapped(transaction, changes[at].key, states[at], changes[at].expected):
+                if not await _swap_state(transaction, changes[at].key, states[at], changes[at].expected):
                     raise ChangedMeanwhileError
             transaction.announce(states=keys)
 
@@ -146,28 +146,28 @@ class Sessions(StoreBase):
         try:
             await self._write(swap, audit=audit)
         except BaseException as error:  # where the connection was lost, it is not known whether it is stored
-            self._note(keys, states, None)
+            self._remember_states(keys, states, None)
             if isinstance(error, ChangedMeanwhileError):
                 return False
             raise
         if self._remembered is not None:
-            self._note(keys, states, mark if self._db.hears else None)
+            self._remember_states(keys, states, mark if self._db.hears else None)
         return True
 
     def _next_state(self, text: str, found: int) -> _StateRow:
         now = self._db.clock()
         return self._next_version(found, now), now, text
 
-    def _note(self, keys: Sequence[str], states: Sequence[_StateRow | None], mark: object | None) -> None:
+    def _remember_states(self, keys: Sequence[str], states: Sequence[_StateRow | None], mark: object | None) -> None:
         if self._remembered is not None:
             for key, state in zip(keys, states, strict=True):
-                self._remembered.end(key, mark, None if state is None else _stored(*state))
+                self._remembered.end(key, mark, None if state is None else _stored_state(*state))
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
     ) -> Sequence[tuple[SessionKey, StoredState]]:
         """Return what is stored, newest change first."""
-        wanted, values = where({"principal = ?": principal, "agent = ?": agent})
+        wanted, values = where_clause({"principal = ?": principal, "agent = ?": agent})
         columns = "principal, agent, session, text, version, updated_at"
         rows = await self._db.rows(f"SELECT {columns} FROM main.session{wanted} ORDER BY version DESC", *values)  # noqa: S608
         return [
@@ -180,14 +180,14 @@ class Sessions(StoreBase):
 
 
 def _state(rows: Sequence[Row]) -> StoredState | None:
-    return _stored(*rows[0]) if rows else None
+    return _stored_state(*rows[0]) if rows else None
 
 
-def _stored(version: int, updated_at: float, text: str) -> StoredState:
+def _stored_state(version: int, updated_at: float, text: str) -> StoredState:
     return StoredState(text=text, version=version, updated_at=updated_at)
 
 
-async def _swapped(transaction: Transaction, key: SessionKey, state: _StateRow | None, expected: int) -> bool:
+async def _swap_state(transaction: Transaction, key: SessionKey, state: _StateRow | None, expected: int) -> bool:
     """Return whether the state was of the expected version (0: not stored), and is stored or removed now."""
     own = key.principal, key.agent, key.session
     if state is None and not expected:
@@ -209,7 +209,7 @@ class SessionData(StoreBase):
 
     async def session_data(self, key: SessionKey) -> Mapping[str, str]:
         """Return the texts of a session by name."""
-        return dict(await self._db.rows(_SELECT, *of_session(key)))
+        return dict(await self._db.rows(_SELECT, *columns_of_session(key)))
 
     async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
         """Keep some names for a session; None removes one."""
@@ -217,9 +217,9 @@ class SessionData(StoreBase):
         async def keep(transaction: Transaction) -> None:
             for name, text in sorted(changes.items()):
                 if text is None:
-                    await transaction.run(f"{_DELETE} AND name = ?", *of_session(key), name)
+                    await transaction.run(f"{_DELETE} AND name = ?", *columns_of_session(key), name)
                 else:
-                    await transaction.run(_PUT, *of_session(key), name, text)
+                    await transaction.run(_PUT, *columns_of_session(key), name, text)
 
         await self._write(keep)
 
@@ -227,6 +227,6 @@ class SessionData(StoreBase):
         """Remove what is kept for a session; return whether there was anything."""
 
         async def forget(transaction: Transaction) -> int:
-            return await transaction.changed(_DELETE, *of_session(key))
+            return await transaction.changed(_DELETE, *columns_of_session(key))
 
         return await self._write(forget) > 0

@@ -15,12 +15,12 @@ from pegboard.stores.sql.sqlite_database import (
     PATIENCE,
     SqliteDatabase,
     add_clock,
-    explained,
+    error_of_file,
     is_locked,
-    locked,
+    locked_error,
     schema_version,
 )
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 
 AT_ONCE: Final = 500
 """How many rows make a batch, where they are short."""
@@ -55,7 +55,7 @@ class SqliteCopyConnection:
         if batch:
             yield batch
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with each of many rows."""
         self._connection.executemany(sql, escaped_rows(rows))
 
@@ -91,13 +91,13 @@ class SqliteCopyConnection:
         if last and not self._connection.execute(update, (last, table)).rowcount:
             self._connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
 
-    async def found(self, *, thorough: bool) -> dict[str, Any]:
+    async def describe_database(self, *, thorough: bool) -> dict[str, Any]:
         """Return what the file is."""
         return {
             "engine": f"SQLite {sqlite3.sqlite_version}",
             "bytes": _size(self._path),
             "read_only": self._why_read_only(),
-            "faults": await in_thread(self._faults) if thorough else None,
+            "faults": await run_in_thread(self._faults) if thorough else None,
         }
 
     def _why_read_only(self) -> str:
@@ -105,7 +105,7 @@ class SqliteCopyConnection:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            return "" if is_locked(error) else explained(error, str(self._path)).message
+            return "" if is_locked(error) else error_of_file(error, str(self._path)).message
         self._connection.execute("ROLLBACK")
         return ""
 
@@ -132,7 +132,7 @@ class SqliteCopyPlace:
         """Return whether the file has tables of ours."""
         if not self._path.exists():
             return False
-        async with self.connected() as connection:
+        async with self.connect() as connection:
             return connection.is_made()
 
     async def make(self) -> None:
@@ -142,7 +142,7 @@ class SqliteCopyPlace:
         await database.aclose()
 
     @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[SqliteCopyConnection]:
+    async def connect(self) -> AsyncGenerator[SqliteCopyConnection]:
         """Open the file while this lasts; what is not committed is not stored."""
         address = f"{self._path.as_uri()}?mode=rw"
         try:
@@ -155,8 +155,8 @@ class SqliteCopyPlace:
                 yield SqliteCopyConnection(connection, self._path)
         except sqlite3.Error as error:
             if is_locked(error):
-                raise locked(self.place, self._patience) from error
-            raise explained(error, self.place) from error
+                raise locked_error(self.place, self._patience) from error
+            raise error_of_file(error, self.place) from error
 
 
 def _size(path: Path) -> int:

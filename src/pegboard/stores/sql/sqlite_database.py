@@ -30,13 +30,13 @@ from pegboard.stores.sql.database import (
     escaped_row,
     escaped_rows,
     insert_many,
-    not_open,
+    not_open_error,
     unescaped_rows,
 )
 from pegboard.stores.sql.schema import COUNTERS, VERSION, statements
 from pegboard.support.backoff import Backoff
 from pegboard.support.own_folder import make_private
-from pegboard.support.threads import in_thread
+from pegboard.support.threads import run_in_thread
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class SqliteTransaction:
         """Run a statement."""
         self._connection.execute(sql, escaped_row(values))
 
-    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    async def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert for each of many rows."""
         found = escaped_rows(rows)
         end = len(found) - len(found) % TOGETHER
@@ -188,8 +188,8 @@ class SqliteDatabase:
             return _rows(self._open or self._connection, sql, values)
         except sqlite3.Error as error:
             if not is_locked(error):
-                raise explained(error, self.place) from error
-            return await self._patiently(lambda: _rows(self._connection, sql, values))
+                raise error_of_file(error, self.place) from error
+            return await self._try_patiently(lambda: _rows(self._connection, sql, values))
 
     async def _number(self, sql: str) -> int:
         """Return the one number that a query finds."""
@@ -214,7 +214,7 @@ class SqliteDatabase:
                 return _rows(connection, sql, values)
 
         with suppress(sqlite3.Error):  # what is wrong with the file, the other connection says
-            return await in_thread(attempt)
+            return await run_in_thread(attempt)
         return await self.rows(sql, *values)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:  # noqa: ARG002 - one writes
@@ -222,7 +222,7 @@ class SqliteDatabase:
         if self._path is not None and _identity(self._path) != self._identity:
             self._require_open()
             await self._open_again(self._path)
-        patience: _Patience | None = None
+        patience: _RetryPauses | None = None
         while True:
             connection = self._open or self._connection
             transaction = SqliteTransaction(connection, self.file_number)
@@ -237,13 +237,13 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
                 if not isinstance(error, sqlite3.Error):
                     raise
-                patience = patience or _Patience(self.place, self._patience)
+                patience = patience or _RetryPauses(self.place, self._patience)
                 await patience.wait(error)
             else:
                 break
         if transaction.erased:
             connection.execute("PRAGMA secure_delete = OFF").fetchall()
-            await self._patiently(lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+            await self._try_patiently(lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         if transaction.permissions or transaction.states:
             self._changes += 1
             known = None if transaction.permissions else self._token
@@ -309,7 +309,7 @@ class SqliteDatabase:
 
     def _require_open(self) -> None:
         if not self.is_open:
-            raise not_open(self.place)
+            raise not_open_error(self.place)
 
     async def _connect(self, path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
         _make_file(path)
@@ -317,7 +317,7 @@ class SqliteDatabase:
         try:
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
-            raise explained(error, self.place) from error
+            raise error_of_file(error, self.place) from error
         try:
             add_clock(connection)
             await self._prepare(connection)
@@ -347,11 +347,11 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
                 raise
 
-        made = await self._patiently(is_made)
-        await self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
-        await self._patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"))
+        made = await self._try_patiently(is_made)
+        await self._try_patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+        await self._try_patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"))
         if not made:
-            await self._patiently(make)
+            await self._try_patiently(make)
 
     async def _open_again(self, path: Path) -> None:
         """Open the file that has taken the place of the open one, made where it is gone."""
@@ -361,18 +361,18 @@ class SqliteDatabase:
         if before is not None:
             before.close()
 
-    async def _patiently(self, attempt: Callable[[], T]) -> T:
+    async def _try_patiently(self, attempt: Callable[[], T]) -> T:
         """Make the attempt, again and again as long as other writers hold the file."""
-        patience: _Patience | None = None
+        patience: _RetryPauses | None = None
         while True:
             try:
                 return attempt()
             except sqlite3.Error as error:
-                patience = patience or _Patience(self.place, self._patience)
+                patience = patience or _RetryPauses(self.place, self._patience)
                 await patience.wait(error)
 
 
-class _Patience:
+class _RetryPauses:
     """Pauses between attempts on a file that others hold, until there were enough."""
 
     def __init__(self, place: str, seconds: float) -> None:
@@ -383,9 +383,9 @@ class _Patience:
     async def wait(self, error: sqlite3.Error) -> None:
         """Pause, or raise what the error means where another attempt does not help."""
         if not is_locked(error):
-            raise explained(error, self._place) from error
+            raise error_of_file(error, self._place) from error
         if time.monotonic() - self._started >= self._seconds:
-            raise locked(self._place, self._seconds) from error
+            raise locked_error(self._place, self._seconds) from error
         await self._backoff.wait()
 
 
@@ -429,7 +429,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def explained(error: sqlite3.Error, place: str) -> StoreError:
+def error_of_file(error: sqlite3.Error, place: str) -> StoreError:
     """Return the error that names the file, what is wrong with it and what to do."""
     code = _code(error)
     if code in _DAMAGED:
@@ -451,7 +451,7 @@ def is_locked(error: sqlite3.Error) -> bool:
     return _code(error) in _BUSY
 
 
-def locked(place: str, patience: float) -> StoreBusyError:
+def locked_error(place: str, patience: float) -> StoreBusyError:
     """Return the error for a file that others have held for too long."""
     return StoreBusyError(
         f"{place} was kept locked by other writers for {patience:g} seconds.",
@@ -482,14 +482,14 @@ def _make_file(path: Path) -> None:
     try:
         make_private(path.parent)
     except OSError as error:
-        raise _not_made(path, error) from error
+        raise _not_made_error(path, error) from error
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         if fault := _fault_of(path):
             raise StoreError(f"{path} {fault}.", hint=_WRITABLE) from None
     except OSError as error:
-        raise _not_made(path, error) from error
+        raise _not_made_error(path, error) from error
 
 
 def _fault_of(path: Path) -> str:
@@ -503,6 +503,6 @@ def _fault_of(path: Path) -> str:
     return "" if os.access(path, os.R_OK | os.W_OK) else "cannot be read and written: permission denied"
 
 
-def _not_made(path: Path, error: OSError) -> StoreError:
+def _not_made_error(path: Path, error: OSError) -> StoreError:
     reason = (error.strerror or str(error)).lower()
     return StoreError(f"{path} cannot be made ({error.filename}: {reason}).", hint=_WRITABLE)

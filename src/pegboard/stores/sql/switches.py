@@ -63,11 +63,11 @@ class StoredSwitches(StoreBase):
             if expected is not UNCHECKED:
                 await _require(transaction, table, (*owner, name), expected)
             for other in replaces:
-                await _put(transaction, table, (*owner, other), None)
+                await _put_switch(transaction, table, (*owner, other), None)
             if principal is not None:
                 for each in (name, *replaces):
                     await _put_own(transaction, (agent, principal, "off", each), None)
-            await _put(transaction, table, (*owner, name), value)
+            await _put_switch(transaction, table, (*owner, name), value)
             transaction.announce(permissions=True)
             return True
 
@@ -81,7 +81,7 @@ class StoredSwitches(StoreBase):
             for one in action.changes:
                 await _require(transaction, *_row_of(one), one.expected)
             for one in action.changes:
-                await _put(transaction, *_row_of(one), one.value)
+                await _put_switch(transaction, *_row_of(one), one.value)
             row = action.mark, action.subject, action.at, action.by, changes
             await transaction.run(insert("switch_action", _ACTION), *row)
             surplus = "DELETE FROM main.switch_action WHERE id <= (SELECT max(id) FROM main.switch_action) - ?"
@@ -154,7 +154,7 @@ def _row_of(change: SwitchChange) -> tuple[str, Sequence[str]]:
             return "paused_plugin", (change.agent, change.name)
 
 
-def _where(table: str) -> str:
+def _where_keys(table: str) -> str:
     return " AND ".join(f"{name} = ?" for name in _KEYS[table])
 
 
@@ -165,15 +165,15 @@ def _has_value(table: str) -> bool:
 async def _require(transaction: Transaction, table: str, own: Sequence[str], expected: bool | Unchecked | None) -> None:
     """Give up unless a stored boolean (None where none is stored) is as expected; a pause is False."""
     value = "value" if _has_value(table) else "0"
-    rows = await transaction.rows(f"SELECT {value} FROM main.{table} WHERE {_where(table)}", *own)  # noqa: S608 - constants
+    rows = await transaction.rows(f"SELECT {value} FROM main.{table} WHERE {_where_keys(table)}", *own)  # noqa: S608 - constants
     if (bool(rows[0][0]) if rows else None) is not expected:
         raise ChangedMeanwhileError
 
 
-async def _put(transaction: Transaction, table: str, own: Sequence[str], value: bool | None) -> None:
+async def _put_switch(transaction: Transaction, table: str, own: Sequence[str], value: bool | None) -> None:
     keys = _KEYS[table]
     if value is None:
-        await transaction.run(f"DELETE FROM main.{table} WHERE {_where(table)}", *own)  # noqa: S608 - constants
+        await transaction.run(f"DELETE FROM main.{table} WHERE {_where_keys(table)}", *own)  # noqa: S608 - constants
     elif _has_value(table):
         await transaction.run(insert(table, (*keys, "value"), key=keys), *own, int(value))
     else:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pegboard.ports import USE_LIFETIME, USES_KEPT, UseRecord
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import Database, Row, Transaction, insert, key_of, where
+from pegboard.stores.sql.database import Database, Row, Transaction, insert, key_of, where_clause
 
 MOST_PENDING: Final = 10_000
 MOST_READ: Final = 128
@@ -37,7 +37,7 @@ class PendingUses:
         self.rows.extend(uses)
         self.drop_surplus()
 
-    def of(self, principal: str, agent: str) -> list[UseRecord]:
+    def pending_of(self, principal: str, agent: str) -> list[UseRecord]:
         """Return what is not stored yet of a principal and agent."""
         return [use for use in (*self._taken, *self.rows) if (use.principal, use.agent) == (principal, agent)]
 
@@ -50,7 +50,7 @@ class PendingUses:
         """Write uses, and remove what is surplus or too old."""
         await self._of.put_uses(transaction, taken)
 
-    def written(self, taken: list[UseRecord]) -> None:
+    def note_written(self, taken: list[UseRecord]) -> None:
         """Note that they are stored."""
         self._taken = []
         for use in taken:
@@ -90,7 +90,7 @@ class Uses(StoreBase):
             newest[use[1:]] = use
         for key in newest:
             await transaction.run(_REMOVE, *key)
-        await transaction.many(_PUT, newest.values())
+        await transaction.run_many(_PUT, newest.values())
         owners = {(use.principal, use.agent) for use in uses}
         for owner in sorted(owners):
             await transaction.run(_SURPLUS, *owner, *owner, USES_KEPT, *owner, USES_KEPT)
@@ -109,21 +109,23 @@ class Uses(StoreBase):
 
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
         """Return what is stored and pending, the newest last; the same object as long as nothing has changed."""
-        if not self._db.lasts and self._pending_uses.of(principal, agent):  # then nothing else writes them at once
+        if not self._db.lasts and self._pending_uses.pending_of(
+            principal, agent
+        ):  # then nothing else writes them at once
             await self._batches.flush()
         own = key_of(principal, agent)
         stored = self._read_uses[own][1] if own in self._unchanged and self._db.hears else None
         while stored is None:
             began = self._forgotten
-            found = await self._stored(own, principal, agent)
+            found = await self._stored_uses(own, principal, agent)
             if began == self._forgotten:  # else what was pending may have been stored after that was read
                 stored = found
-        if not (pending := self._pending_uses.of(principal, agent)):
+        if not (pending := self._pending_uses.pending_of(principal, agent)):
             return stored
         newest = {(use.need, use.tool): use for use in pending}
         return (*(use for use in stored if (use.need, use.tool) not in newest), *newest.values())[-USES_KEPT:]
 
-    async def _stored(self, own: str, principal: str, agent: str) -> tuple[UseRecord, ...]:
+    async def _stored_uses(self, own: str, principal: str, agent: str) -> tuple[UseRecord, ...]:
         began, hears = self._forgotten, self._db.hears
         stamp = self._db.file_number, *(await self._db.rows(_EXTENT, principal, agent))[0]
         known = self._read_uses.get(own)
@@ -151,7 +153,7 @@ class Uses(StoreBase):
     async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
         """Remove what is remembered, and overwrite it in a file; return how many there were."""
         await self._batches.flush()
-        wanted, values = where({"principal = ?": principal, "agent = ?": agent})
+        wanted, values = where_clause({"principal = ?": principal, "agent = ?": agent})
 
         async def forget(transaction: Transaction) -> int:
             owners = await transaction.rows(f"SELECT DISTINCT principal, agent FROM main.use{wanted}", *values)  # noqa: S608

@@ -42,10 +42,10 @@ def _problems(body: Json) -> Iterator[str]:
 
 
 def _schema_problems(number: int, where: str, path: Path, part: Json) -> Iterator[str]:
-    place = f"{where}.parameters{_written(path)}"
+    place = f"{where}.parameters{_path_as_written(path)}"
     for key in part:
         if key not in KEYWORDS | _TAKEN_BESIDE:
-            at = f"tools[0].function_declarations[{number}].parameters{_written(path)}"
+            at = f"tools[0].function_declarations[{number}].parameters{_path_as_written(path)}"
             yield f"Invalid JSON payload received. Unknown name \"{key}\" at '{at}': Cannot find field."
     kind = part.get("type")
     if isinstance(kind, list):
@@ -65,7 +65,7 @@ def _schema_problems(number: int, where: str, path: Path, part: Json) -> Iterato
             yield f"* {place}.required[0]: property is not defined\n"
 
 
-def _written(path: Path) -> str:
+def _path_as_written(path: Path) -> str:
     """Return a place as Gemini writes it: ``.properties[at].items``."""
     parts: list[str] = []
     for before, name in zip(("", *path), path, strict=False):

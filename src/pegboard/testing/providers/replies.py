@@ -96,7 +96,7 @@ def response(path: str, body: Mapping[str, Any], said: ModelAnswer, number: int)
     if form == "gemini":
         _sign(reply)
     if cut is not None:
-        _cut(reply, filtered=cut.filtered)
+        _cut_reply(reply, filtered=cut.filtered)
     if body.get("stream"):
         return 200, "text/event-stream", "".join(events(reply)).encode()
     return 200, "application/json", json.dumps(reply).encode()
@@ -118,7 +118,7 @@ def _sign(reply: dict[str, Any]) -> None:
         call["extra_content"] = {"google": {"thought_signature": f"signature of {call['id']}"}}
 
 
-def _cut(reply: dict[str, Any], *, filtered: bool) -> None:
+def _cut_reply(reply: dict[str, Any], *, filtered: bool) -> None:
     """Let a reply of any form say that it is not whole."""
     if "stop_reason" in reply:
         reply["stop_reason"] = "refusal" if filtered else "max_tokens"
@@ -198,7 +198,9 @@ def _output_events(reply: Mapping[str, Any]) -> Iterator[str]:
     yield event("created", response={**reply, "status": "in_progress", "output": []})
     for place, item in enumerate(reply["output"]):
         about = {"output_index": place, "item_id": item["id"]}
-        yield event("output_item.added", output_index=place, item={**item, "status": "in_progress"} | _emptied(item))
+        yield event(
+            "output_item.added", output_index=place, item={**item, "status": "in_progress"} | _without_parts(item)
+        )
         if "arguments" in item:
             yield event("function_call_arguments.delta", **about, delta=item["arguments"])
             yield event("function_call_arguments.done", **about, name=item["name"], arguments=item["arguments"])
@@ -212,7 +214,7 @@ def _output_events(reply: Mapping[str, Any]) -> Iterator[str]:
     yield event(reply["status"], response=reply)
 
 
-def _emptied(item: Mapping[str, Any]) -> dict[str, Any]:
+def _without_parts(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an item has before its parts come."""
     return {"arguments": ""} if "arguments" in item else {"content": []}
 

@@ -137,11 +137,11 @@ def _pieces(body: Mapping[str, Any]) -> list[str]:
     """Return what a provider caches by, piece for piece: tools, system, messages; without the marks of where."""
     text = body.get("system") or body.get("instructions") or ""
     messages = body.get("messages") or body.get("input") or []
-    return [json.dumps(_unmarked(piece)) for piece in (body.get("tools"), text, *messages)]
+    return [json.dumps(_without_marks(piece)) for piece in (body.get("tools"), text, *messages)]
 
 
-def _unmarked(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     if isinstance(value, dict):
         parts = cast("dict[str, Any]", value)
-        return {key: _unmarked(one) for key, one in parts.items() if key != "cache_control"}
-    return [_unmarked(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {key: _without_marks(one) for key, one in parts.items() if key != "cache_control"}
+    return [_without_marks(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -121,13 +121,13 @@ def counting_approval(
     What an operator allowed for longer goes first, then the first that counts. The ``arguments`` of the call are those
     that the model gave; where an operator is the ``decider``, no answer of a client's user counts (A5).
     """
-    counting = [found for one in approvals if not mismatch(found := one.as_of(now), call, decider)]
+    counting = [found for one in approvals if not why_mismatch(found := one.as_of(now), call, decider)]
     allowed_for_longer = (one for one in counting if one.status == "allowed" and one.lasts != "once")
     decided = (one for one in counting if one.status in ("allowed", "waiting", "refused"))
     return next(allowed_for_longer, None) or next(decided, None)
 
 
-def mismatch(approval: Approval, call: Binding, decider: Decider = "client") -> str:
+def why_mismatch(approval: Approval, call: Binding, decider: Decider = "client") -> str:
     """Return why an approval is not for a call, or nothing; ``binding.arguments`` of the call are as the model gave."""
     own = approval.binding
     if (own.principal, own.agent, own.tool) != (call.principal, call.agent, call.tool):

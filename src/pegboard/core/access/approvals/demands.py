@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from pegboard.core.access.approvals.approval import ApprovalKind, Decider
-from pegboard.core.access.guards import guards_in_force, known_arguments, matched
-from pegboard.core.access.read_only import Claims, reads_only
+from pegboard.core.access.guards import first_match, guards_in_force, known_arguments
+from pegboard.core.access.read_only import CountedClaims, reads_only
 from pegboard.core.model.specs import ApproveRule, PluginSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 
@@ -53,14 +53,14 @@ class ToolRules:
     in_force: JsonObject = field(default=EMPTY)
 
 
-def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, claims: Claims) -> ToolRules | None:
+def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, claims: CountedClaims) -> ToolRules | None:
     """Return what may demand an approval of calls of a tool, or None where nothing does (A1).
 
     ``claims`` is what counts of what the plugin says of its tools, where it is a server (G6).
     """
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)]
     written = [(name, *_parts(rule)) for name, rule in named]
-    marked, demands = _marked(tool), list(_demands(written, plugin, tool, claims))
+    marked, demands = _demand_of_marks(tool), list(_demands_of_rules(written, plugin, tool, claims))
     decider = _strictest(one.decider for one in demands)
     demand = marked or next(iter(demands), None)
     if demand is not None and demands:
@@ -109,7 +109,7 @@ def names_tool(name: str, tool: Tool) -> bool:
     return any(fnmatchcase(own, name) for own in (tool.name, tool.wire))
 
 
-def _marked(tool: Tool) -> Demand | None:
+def _demand_of_marks(tool: Tool) -> Demand | None:
     """Return what the source demands for every call of the tool (T13)."""
     found = tool.confirmation
     if found is None or found.hook:
@@ -118,8 +118,8 @@ def _marked(tool: Tool) -> Demand | None:
     return Demand(kind=found.kind, reason=reason, fields=found.schema)
 
 
-def _demands(
-    written: list[tuple[str, ApproveRule, Decider | None]], plugin: Plugin, tool: Tool, claims: Claims
+def _demands_of_rules(
+    written: list[tuple[str, ApproveRule, Decider | None]], plugin: Plugin, tool: Tool, claims: CountedClaims
 ) -> Iterator[Demand]:
     """Yield what the rules demand of every call of the tool."""
     for name, rule, decider in written:
@@ -131,7 +131,7 @@ def _demands(
                 yield Demand(reason=f"approve.{name} is {DESTRUCTIVE}, and {why}", decider=decider)
 
 
-def _destructive(plugin: Plugin, tool: Tool, claims: Claims) -> str:
+def _destructive(plugin: Plugin, tool: Tool, claims: CountedClaims) -> str:
     """Return why a tool may destroy something, or nothing; a believed server counts as it was first seen (A1, A4)."""
     said = tool.annotations.get("destructiveHint")
     if said is True and (plugin.kind != "server" or plugin.trusted):
@@ -146,7 +146,7 @@ def _destructive(plugin: Plugin, tool: Tool, claims: Claims) -> str:
     return "it does not say that it destroys nothing"
 
 
-def demanded(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | None:
+def demand_of(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | None:
     """Return what a call needs of a person by the rules and the marks, or None; a hook is not asked here.
 
     An argument that the call does not give counts with its default. A rule about an argument that the tool does
@@ -160,7 +160,7 @@ def demanded(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | No
         if argument not in properties:
             return Demand(reason=f"{where} names an argument that it does not have", decider=decider)
         value = arguments.get(argument, _default(properties[argument]))
-        pattern = matched(patterns, value)
+        pattern = first_match(patterns, value)
         if pattern is not None:
             return Demand(reason=f"its argument '{argument}' matches '{pattern}' ({where})", decider=decider)
     return None

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pegboard.core.access.decisions import Reason, switch_reason
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
-from pegboard.core.access.switches import Switch, ToolkitEntries, meaning
+from pegboard.core.access.switches import Switch, ToolkitEntries, subjects_named
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
@@ -94,13 +94,13 @@ def panel(permissions: CompiledPermissions, bare: CompiledPermissions, masker: M
 
 
 def _with_members(rows: PanelRows, group: PanelGroup, masker: Masker) -> JsonObject:
-    found = _shown(rows.of(group), masker)
+    found = _masked_row(rows.row_of_group(group), masker)
     if group.kind == "unknown":
         return found
-    return {**found, "members": [_shown(row, masker) for row in rows.members(group)]}
+    return {**found, "members": [_masked_row(row, masker) for row in rows.members(group)]}
 
 
-def _shown(row: PanelRow, masker: Masker) -> JsonObject:
+def _masked_row(row: PanelRow, masker: Masker) -> JsonObject:
     """Return a row without secrets; names stay, since switches are set by them (X5)."""
     found = _json(row)
     return {**masker.value(found), **{key: found[key] for key in ("name", "plugin") if key in found}}
@@ -140,19 +140,19 @@ def _groups(toolkits: ToolkitEntries) -> tuple[PanelGroup, ...]:
     found: list[PanelGroup] = []
     for name in world.toolkits:
         parts: list[PanelPart] = []
-        for entry in toolkits.of(name):
+        for entry in toolkits.entries_of_toolkit(name):
             plugin = world.catalog.plugins[entry.plugin]
             bundled |= entry.ids
             whole |= {entry.plugin} if entry.whole else set()
             if entry.tools or (entry.whole and not plugin.variant(entry.key).known):
                 parts.append(PanelPart(plugin=plugin, tools=entry.tools, key=entry.key))
         found.append(PanelGroup(kind="toolkit", name=name, parts=tuple(parts)))
-    plugins = (_outside(plugin, bundled, whole) for plugin in world.catalog.plugins.values())
+    plugins = (_group_outside_toolkits(plugin, bundled, whole) for plugin in world.catalog.plugins.values())
     found += (group for group in plugins if group is not None)
     return tuple(found)
 
 
-def _outside(plugin: Plugin, bundled: Container[str], whole: Container[str]) -> PanelGroup | None:
+def _group_outside_toolkits(plugin: Plugin, bundled: Container[str], whole: Container[str]) -> PanelGroup | None:
     """Return a plugin with its tools that stand in no toolkit; None where a toolkit has all of it."""
     tools = tuple(tool for tool in plugin.tools if tool.id not in bundled)
     if not tools and (plugin.tools or plugin.name in whole):
@@ -171,7 +171,7 @@ class PanelRows:
         self._access = permissions
         self._bare = bare
 
-    def of(self, group: PanelGroup) -> PanelRow:
+    def row_of_group(self, group: PanelGroup) -> PanelRow:
         """Return the row of a group."""
         match group.kind:
             case "toolkit":
@@ -187,7 +187,7 @@ class PanelRows:
 
     def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:
         """Return the row of a member; None is what is not known yet."""
-        return self._tool(tool, part.key) if tool is not None else self._unseen(part.plugin, part.key)
+        return self._tool(tool, part.key) if tool is not None else self._row_of_unseen(part.plugin, part.key)
 
     def _toolkit(self, group: PanelGroup) -> PanelRow:
         permissions, toolkit = self._access, self._access.world.toolkits[group.name]
@@ -202,24 +202,24 @@ class PanelRows:
             default=group.permitted(self._bare) > 0,
             switch=_value(switch),
             on=on,
-            reason=self._switched(switch) or self._decisive(group, on=on),
+            reason=self._reason_of_switch(switch) or self._deciding_reason(group, on=on),
             subject=Ref("toolkit", group.name),
         )
 
     def _plugin(self, group: PanelGroup) -> PanelRow:
         permissions, plugin = self._access, self._access.world.catalog.plugins[group.name]
         if not group.parts:
-            return self._unseen(plugin)
+            return self._row_of_unseen(plugin)
         on, switch = group.permitted(permissions) > 0, permissions.switches.plugins.get(plugin.name)
-        reason = self._switched(switch) if switch is not None and switch.on is on else None
-        return self._whole(
+        reason = self._reason_of_switch(switch) if switch is not None and switch.on is on else None
+        return self._row_of_plugin(
             plugin,
             default=group.permitted(self._bare) > 0,
             on=on,
-            reason=reason or self._decisive(group, on=on),
+            reason=reason or self._deciding_reason(group, on=on),
         )
 
-    def _decisive(self, group: PanelGroup, *, on: bool) -> Reason:
+    def _deciding_reason(self, group: PanelGroup, *, on: bool) -> Reason:
         """Return the reason of the first member that is as the whole is."""
         for part in group.parts:
             permitted = part.permitted(self._access)
@@ -235,7 +235,7 @@ class PanelRows:
                 yield decision.reasons[0]
 
     def _tool(self, tool: Tool, key: str) -> PanelRow:
-        permissions, own = self._access, self._access.switches.own(tool)
+        permissions, own = self._access, self._access.switches.switch_of_tool(tool)
         return PanelRow(
             kind="tool",
             name=tool.wire,
@@ -250,10 +250,10 @@ class PanelRows:
             subject=Ref("tool", tool.id),
         )
 
-    def _unseen(self, plugin: Plugin, key: str = "") -> PanelRow:
+    def _row_of_unseen(self, plugin: Plugin, key: str = "") -> PanelRow:
         """Return the row of a plugin as a whole, as it is where its tools are not known yet."""
         decision = self._access.decide_unseen(plugin)
-        return self._whole(
+        return self._row_of_plugin(
             plugin,
             key,
             default=self._bare.grants_unseen(plugin),
@@ -261,7 +261,7 @@ class PanelRows:
             reason=decision.reasons[0],
         )
 
-    def _whole(self, plugin: Plugin, key: str = "", *, default: bool, on: bool, reason: Reason) -> PanelRow:
+    def _row_of_plugin(self, plugin: Plugin, key: str = "", *, default: bool, on: bool, reason: Reason) -> PanelRow:
         return PanelRow(
             kind="plugin",
             name=plugin.name,
@@ -276,7 +276,7 @@ class PanelRows:
             subject=Ref("plugin", plugin.name),
         )
 
-    def _switched(self, switch: Switch | None) -> Reason | None:
+    def _reason_of_switch(self, switch: Switch | None) -> Reason | None:
         return switch_reason(switch, self._access.agent) if switch is not None else None
 
 
@@ -285,10 +285,10 @@ def switch_name(permissions: CompiledPermissions, row: PanelRow) -> str:
     subject = row.subject
     if subject is None:
         return row.name
-    standing = permissions.switches.of(subject)
+    standing = permissions.switches.switch_of(subject)
     if standing is not None and standing.at_run_time and standing.kind == subject.kind:
         return standing.name
-    alone = meaning(permissions.world, row.name, on=True) == (subject,)
+    alone = subjects_named(permissions.world, row.name, on=True) == (subject,)
     return row.name if alone else f"{subject.kind}:{row.name}"
 
 

@@ -29,7 +29,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class ConditionAsker:
     """On whose behalf a predicate is asked; ``moment`` is that of a framework's run for a predicate of one."""
 
     principal: str

@@ -19,13 +19,13 @@ from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fa
 from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
-from pegboard.sources.mcp.connection.ways import UNASKED, Way, WaysToTry
+from pegboard.sources.mcp.connection.ways import UNASKED, ConnectionWay, WaysToTry
 from pegboard.support.tasks import BackgroundTasks, start_detached
 
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
     from pegboard.ports.calls import Progress
-    from pegboard.sources.mcp.wire.only_client import OnlyClient
+    from pegboard.sources.mcp.wire.only_client import ProcessClient
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
     from pegboard.sources.mcp.wire.upstream_call import Call
 
@@ -82,7 +82,7 @@ class Connection:
         self._retiring = BackgroundTasks()
         self.usage = ConnectionUsage(settings.monotonic, self._stop_unused)
 
-    def take_client(self, client: OnlyClient | None) -> None:
+    def take_client(self, client: ProcessClient | None) -> None:
         """Let the server mean this client outside of calls, where it is that of one client alone."""
         self.only_client = client
         if self._last is not None:
@@ -101,7 +101,7 @@ class Connection:
         """Return whether it is being started."""
         return self._starting is not None
 
-    async def up(self, made: Call | None = None) -> OpenConnection:
+    async def ensure_up(self, made: Call | None = None) -> OpenConnection:
         """Return the connection, started if it is not up; callers at the same time share one start.
 
         The call that was ``made``, if it is one, is told how long the start takes, and has it begin before those that
@@ -120,20 +120,20 @@ class Connection:
             pause, fault = self.history.pause, self.history.fault
             if pause and fault is not None:
                 raise fault.error(self.spec, again_in=pause)
-            self._begin()
+            self._begin_start()
         if made is not None and self._turn_began_at is None:
             self._settings.needed.add(self.spec.name)
         while True:
             starting = self._starting
             assert starting is not None
-            await self._wait_for(starting, made.progress if made is not None else None)
+            await self._wait_for_start(starting, made.progress if made is not None else None)
             outcome = await asyncio.shield(starting)
             if not isinstance(outcome, Fault):
                 return outcome
             if self._starting is None or self._starting is starting:
                 raise outcome.error(self.spec)
 
-    async def _wait_for(self, starting: asyncio.Task[Any], report: Progress | None) -> None:
+    async def _wait_for_start(self, starting: asyncio.Task[Any], report: Progress | None) -> None:
         """Wait for the end of a start; raises ``ToolUnavailableError`` where it takes longer than a request waits."""
         now = asyncio.get_running_loop().time
         limit = self._settings.start_limit(self.spec)
@@ -145,15 +145,15 @@ class Connection:
                 self._overdue = True
                 goes_on = f"It goes on, for {limit:g} s in all (`start` in `{self.spec.section}`)"
                 raise ToolUnavailableError(
-                    f"{self.spec.label} is not available: {self._still_starting()}.",
+                    f"{self.spec.label} is not available: {self._still_starting_text()}.",
                     hint=f"{'It will start' if self._turn_began_at is None else goes_on}: call again later.",
                     location=self.spec.place,
                 )
             await asyncio.wait([starting], timeout=min(until - now(), every))
             if report is not None and not starting.done():
-                await report(self._start_took(), limit, f"{self.spec.label}: {self._still_starting()}")
+                await report(self._start_took(), limit, f"{self.spec.label}: {self._still_starting_text()}")
 
-    def _still_starting(self) -> str:
+    def _still_starting_text(self) -> str:
         """Return in words that the start goes on, for how long, and what was printed last."""
         if self._turn_began_at is None:
             return "it waits for its turn to start, after other servers"
@@ -166,7 +166,7 @@ class Connection:
         """Return for how many seconds the start goes on, without what it has waited for its turn."""
         return 0.0 if self._turn_began_at is None else asyncio.get_running_loop().time() - self._turn_began_at
 
-    def _begin(self, after: Collection[asyncio.Task[Any]] = ()) -> None:
+    def _begin_start(self, after: Collection[asyncio.Task[Any]] = ()) -> None:
         """Begin to start, once these tasks have ended."""
         self.history.changed()
         self._began_at = asyncio.get_running_loop().time()
@@ -179,7 +179,7 @@ class Connection:
             if after:
                 await asyncio.wait(after, timeout=_STOPPED_WITHIN)
                 self.history.forget_failures()
-            async with self._settings.turns.turn(self.spec.name, min(_TURN, self._settings.patience)):
+            async with self._settings.turns.wait_for_turn(self.spec.name, min(_TURN, self._settings.patience)):
                 self._settings.needed.discard(self.spec.name)
                 self._turn_began_at = asyncio.get_running_loop().time()
                 outcome = await self._try_eras()
@@ -201,7 +201,7 @@ class Connection:
                 live.ends_process = True
             self._stop("an operator restarted it")
             self.history.forget_failures()
-            self._begin({*self._owners, *([self._starting] if self._starting is not None else [])})
+            self._begin_start({*self._owners, *([self._starting] if self._starting is not None else [])})
 
     async def _try_eras(self) -> OpenConnection | Fault:
         fault = Fault(reason="it was stopped")
@@ -213,24 +213,24 @@ class Connection:
                 fault = Fault(reason=self.mask(error.message), hint=self.mask(error.hint))
                 self.history.not_begun(fault)
                 return self._failed_start(fault)
-        ways = WaysToTry(spec, self._settings.ways.pop(self.fingerprint, Way()))
+        ways = WaysToTry(spec, self._settings.ways.pop(self.fingerprint, ConnectionWay()))
         for way in ways:
             if self.closing:
                 break
             live, failed = await self._open(spec, way, ways.limit(way, self._settings.start_limit(spec)))
             if failed is None:
-                self._settings.ways[self.fingerprint] = Way.of(live.reached_by)
-                self._take_up(live)
+                self._settings.ways[self.fingerprint] = ConnectionWay.from_manifest(live.reached_by)
+                self._take_connection(live)
                 return live
             if not way.sse or failed.scopes is not None:  # that the older transport is not there either says less
                 fault = failed
-            ways.failed(way, failed, left=bool(live.exit) and not live.any_message and not live.invalid_count)
+            ways.note_failure(way, failed, left=bool(live.exit) and not live.any_message and not live.invalid_count)
             if failed.timed_out and live.era_question is not None:  # the question took the time: not at the next start
                 self._settings.ways[self.fingerprint] = replace(way, handshake_only=UNASKED)
         if not self._installed_anew and self._last is not None and self._last.exit and self._remove_broken(spec):
             self._installed_anew = True
             return await self._try_eras()
-        self.history.failed(fault, self._last)
+        self.history.note_failure(fault, self._last)
         return self._failed_start(fault)
 
     def _remove_broken(self, spec: ServerSpec) -> bool:
@@ -248,14 +248,14 @@ class Connection:
         self.history.changed()
         return fault
 
-    def _take_up(self, live: OpenConnection) -> None:
+    def _take_connection(self, live: OpenConnection) -> None:
         self._live = live
-        self.history.started(live.pid)
+        self.history.note_started(live.pid)
         self.usage.note_up(True)
         if self.came_up is not None:
             self.came_up()
 
-    async def _open(self, spec: ServerSpec, way: Way, limit: float) -> tuple[OpenConnection, Fault | None]:
+    async def _open(self, spec: ServerSpec, way: ConnectionWay, limit: float) -> tuple[OpenConnection, Fault | None]:
         """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""
         reported = self.spec.name in self._settings.reported
         live = self._last = wire.open_connection.OpenConnection(
@@ -268,19 +268,24 @@ class Connection:
         live.login = self.login
         live.shares_process = self.shares_process
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
-        owner = asyncio.create_task(self._own(spec, live, ready, way, limit))
+        owner = asyncio.create_task(self._own_connection(spec, live, ready, way, limit))
         self._owners[owner] = live
 
-        def done(task: asyncio.Task[None]) -> None:
+        def forget_owner(task: asyncio.Task[None]) -> None:
             del self._owners[task]
             if not ready.done():  # it was cancelled
                 ready.set_result(fault_of(live, live.reason or "it was stopped", "", self.mask))
 
-        owner.add_done_callback(done)
+        owner.add_done_callback(forget_owner)
         return live, await ready
 
-    async def _own(
-        self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], way: Way, limit: float
+    async def _own_connection(
+        self,
+        spec: ServerSpec,
+        live: OpenConnection,
+        ready: asyncio.Future[Fault | None],
+        way: ConnectionWay,
+        limit: float,
     ) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
         fault: Fault | None = None
@@ -290,7 +295,7 @@ class Connection:
                     stack, spec, live, self._settings, way, limit=limit, on_changed=self._changed
                 )
                 ready.set_result(None)
-                await self._keep(live)
+                await self._watch_connection(live)
         except TimeoutError:
             text = f"it did not answer within {limit:g} s"
             hint = f"Raise `start` in `{self.spec.section}` if it needs longer." if live.stderr or spec.fetched else ""
@@ -313,9 +318,9 @@ class Connection:
             self.usage.note_up(False)
             self.history.fault = None
             if fault is not None:
-                self.history.failed(fault, live)
+                self.history.note_failure(fault, live)
 
-    async def _keep(self, live: OpenConnection) -> None:
+    async def _watch_connection(self, live: OpenConnection) -> None:
         """Wait for the end of the connection, and listen for changes meanwhile."""
         listener = asyncio.create_task(own.open_client.listen(live, self._changed))
         try:
@@ -326,7 +331,7 @@ class Connection:
             listener.cancel()
             await asyncio.wait({listener})
 
-    async def lost(self, live: OpenConnection, reason: str, *, dead: bool) -> str:
+    async def note_lost(self, live: OpenConnection, reason: str, *, dead: bool) -> str:
         """Note the end of a connection and return in words how it came."""
         if dead or not live.alive():
             live.close(reason)
@@ -341,7 +346,7 @@ class Connection:
         reason = live.reason if live.stopped else live.exit or reason
         fault = fault_of(live, reason, "", self.mask)
         if not live.stopped and (dead or not live.is_open):
-            self.history.failed(fault, live)
+            self.history.note_failure(fault, live)
         return fault.text
 
     async def renew(self, live: OpenConnection) -> bool:
@@ -357,10 +362,10 @@ class Connection:
             return False
         if live is self._live:
             self._live = None
-            self._retiring.start(self._retire(live))
+            self._retiring.start(self._retire_connection(live))
         return True
 
-    async def _retire(self, live: OpenConnection) -> None:
+    async def _retire_connection(self, live: OpenConnection) -> None:
         while live.server_requests.calls and live.is_open:
             live.server_requests.drained.clear()
             await live.server_requests.drained.wait()
@@ -448,10 +453,10 @@ class Connection:
             one_at_a_time=self.one_at_a_time,
             starts=history.starts,
             failures=history.failures,
-            error=self._still_starting() if self._is_slow else history.error,
+            error=self._still_starting_text() if self._is_slow else history.error,
             failed_at=history.failed_at,
-            dropped=_excluded(last.dropped) if last is not None else (),
-            excluded=_excluded(last.excluded) if last is not None else (),
+            dropped=_excluded_tools(last.dropped) if last is not None else (),
+            excluded=_excluded_tools(last.excluded) if last is not None else (),
             refused=tuple(history.refused.values()),
         )
 
@@ -471,5 +476,5 @@ class Connection:
         return "backing_off" if self.history.pause else "down"
 
 
-def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:
+def _excluded_tools(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:
     return tuple(ports.Excluded(name=name, reason=reason) for name, reason in reasons.items())

@@ -28,14 +28,14 @@ from pegboard.sources.mcp.wire.http_client import (
 )
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.redirects import RedirectError
-from pegboard.sources.mcp.wire.request_outcomes import too_large
+from pegboard.sources.mcp.wire.request_outcomes import too_large_clause
 
 _REDIRECTED = "Set `url` to the address where the server answers."
 
 
 def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
     """Return why a connection could not be opened, and what to do."""
-    leaf = next(_leaves(error))
+    leaf = next(_leaf_errors(error))
     match leaf:
         case FileNotFoundError() | NotADirectoryError() if spec.cwd and not os.path.isdir(spec.cwd):  # noqa: PTH112
             return f"its folder {spec.cwd!r} does not exist", "Correct `cwd`."
@@ -81,7 +81,7 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
         case (kind, _) if kind == RENEWAL:
             return error.message, "Call again then."
         case None if error.message.startswith(EVENT_TOO_LARGE):
-            return too_large(spec.message_limit), spec.limit_hint
+            return too_large_clause(spec.message_limit), spec.limit_hint
         case None if error.code == types.CONNECTION_CLOSED:
             return "", ""
         case None:
@@ -104,7 +104,7 @@ def wanted_scopes(error: BaseException) -> tuple[str, ...] | None:
 
     Empty is what the issuer gives.
     """
-    leaf = next(_leaves(error))
+    leaf = next(_leaf_errors(error))
     marked = http_failure(leaf) if isinstance(leaf, MCPError) else None
     if not isinstance(leaf, MCPError) or marked is None or marked[0] != LOGIN:
         return None
@@ -114,14 +114,14 @@ def wanted_scopes(error: BaseException) -> tuple[str, ...] | None:
 
 def refused_status(error: BaseException) -> int:
     """Return the status of HTTP by which a request was refused, 0 where it was not."""
-    leaf = next(_leaves(error))
+    leaf = next(_leaf_errors(error))
     if isinstance(leaf, httpx2.HTTPStatusError):
         return leaf.response.status_code
     marked = http_failure(leaf) if isinstance(leaf, MCPError) else None
     return marked[1] if marked is not None and marked[0] == STATUS else 0
 
 
-def unreached(error: MCPError) -> bool:
+def was_not_sent(error: MCPError) -> bool:
     """Return whether nothing of the request was taken."""
     marked = http_failure(error)
     return marked is not None and marked[0] in (UNREACHED, RENEWAL)
@@ -138,9 +138,9 @@ def _status(status: int, text: str) -> tuple[str, str]:
             return answer, "See the server's own log."
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(inner)
+            yield from _leaf_errors(inner)
     else:
         yield error

@@ -146,7 +146,7 @@ class ConnectionHistory:
         self.since = time.time()
         self.changes += 1
 
-    def started(self, pid: int | None) -> None:
+    def note_started(self, pid: int | None) -> None:
         """Note that it is up."""
         self.starts += 1
         self.changed()
@@ -154,7 +154,7 @@ class ConnectionHistory:
         self.printed.add("event", "it is up", pid)
         self.fault = None
 
-    def failed(self, fault: Fault, start: OpenConnection | None) -> None:
+    def note_failure(self, fault: Fault, start: OpenConnection | None) -> None:
         """Note why it ended or did not come up, and report it once for each start that nobody stopped."""
         self.fault = fault
         if start is not None and not start.stopped:
@@ -166,7 +166,7 @@ class ConnectionHistory:
             self._report(fault, object(), None)
         self.fault = fault
 
-    def unreached(self, error: str) -> None:
+    def note_unreached(self, error: str) -> None:
         """Note that a request did not reach a server that has no connection to lose: each request makes its own."""
         fault = Fault(reason=error)
         if self.fault is None:
@@ -207,7 +207,7 @@ class ConnectionHistory:
         """Return how long the next start has to wait, in seconds."""
         return max(self._retry_at - self._monotonic(), 0.0)
 
-    def answered(self) -> None:
+    def note_answered(self) -> None:
         """Note that a request was answered: the next failure is the first again."""
         self._logged = ""
         if self._failures or self.fault is not None:

@@ -15,7 +15,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, 
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.connection.ways import UNASKED, Way
+from pegboard.sources.mcp.connection.ways import UNASKED, ConnectionWay
 from pegboard.sources.mcp.transports.http import HttpTransport
 from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
@@ -35,14 +35,14 @@ async def open_client(
     spec: ServerSpec,
     live: OpenConnection,
     settings: SourceSettings,
-    way: Way,
+    way: ConnectionWay,
     *,
     limit: float,
     on_changed: Callable[[], None],
 ) -> None:
     """Open the connection in one way, which ends with the stack; raises ``TimeoutError`` after ``limit`` seconds."""
 
-    async def notified(message: Any) -> None:
+    async def handle_notification(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             on_changed()
         else:
@@ -53,7 +53,7 @@ async def open_client(
     client = Client(
         cast("Transport", TappedTransport(cast("Transport", transport), live)),
         mode="legacy" if way.handshake_only else "auto",
-        message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
+        message_handler=cast("Callable[[Any], Awaitable[None]]", handle_notification),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=__version__),
         cache=None,  # manifests are kept by whoever asked
         elicitation_callback=callback,
@@ -63,24 +63,24 @@ async def open_client(
     )
     async with asyncio.timeout(limit):
         await stack.enter_async_context(client)
-    live.take_up(client)
-    live.reached_by = _learnt(live, way)
+    live.take_client(client)
+    live.reached_by = _learnt_way(live, way)
     _begin_logs(live)
     if transport.fast_path is not None:
         transport.fast_path.open()
 
 
-def _learnt(live: OpenConnection, way: Way) -> dict[str, str]:
+def _learnt_way(live: OpenConnection, way: ConnectionWay) -> dict[str, str]:
     """Return what the next start is to know: another version of a server is asked for its era again."""
     about = live.client.server_info
     name = f"{about.name} {about.version}" if about is not None else "unnamed"
     unasked = way.handshake_only in (name, UNASKED)
     asked_in_vain = not way.handshake_only and not live.modern and live.era_question is not None
-    return replace(way, handshake_only=name if unasked or asked_in_vain else "").learnt
+    return replace(way, handshake_only=name if unasked or asked_in_vain else "").to_manifest
 
 
 def _transport(
-    spec: ServerSpec, live: OpenConnection, settings: SourceSettings, way: Way
+    spec: ServerSpec, live: OpenConnection, settings: SourceSettings, way: ConnectionWay
 ) -> StdioTransport | HttpTransport | SseTransport:
     if not spec.url:
         shared = settings.shared if live.shares_process else None

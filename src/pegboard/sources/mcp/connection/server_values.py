@@ -27,7 +27,7 @@ class ServerValues:
     async def of_start(self) -> ServerSpec:
         """Return the server with the values of now; raises ``ToolUnavailableError`` where one cannot be read."""
         async with self._turn:
-            self._used = self._newer or await self._read()
+            self._used = self._newer or await self._read_values()
             self._newer = None
             return self._used
 
@@ -36,14 +36,14 @@ class ServerValues:
         async with self._turn:
             if self._newer is None and self._settings.monotonic() >= self._again_at:
                 try:
-                    found = await self._read()
+                    found = await self._read_values()
                 except ToolUnavailableError:  # the next start says so
                     found = self._used
                 self._again_at = self._settings.monotonic() + PAUSE
                 self._newer = found if found != self._used else None
             return self._newer is not None
 
-    async def _read(self) -> ServerSpec:
-        from pegboard.sources.references import filled  # no start without references needs it
+    async def _read_values(self) -> ServerSpec:
+        from pegboard.sources.references import fill_references  # no start without references needs it
 
-        return await filled(self._spec, self._settings.learn, self._settings.store)
+        return await fill_references(self._spec, self._settings.learn, self._settings.store)

@@ -11,9 +11,9 @@ from pegboard.core.access.instances import client_in
 from pegboard.core.model.specs import ServerSpec
 from pegboard.ports.sealed import SealedStore
 from pegboard.sources.mcp.connection.start_turns import StartTurns
-from pegboard.sources.mcp.connection.ways import Way
+from pegboard.sources.mcp.connection.ways import ConnectionWay
 from pegboard.sources.mcp.transports.launch import Launches
-from pegboard.sources.mcp.wire.only_client import ClientsOfUser, OnlyClient
+from pegboard.sources.mcp.wire.only_client import ClientsOfUser, ProcessClient
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
@@ -45,10 +45,10 @@ class SourceSettings:
     monotonic: Callable[[], float] = time.monotonic
     fast_path: bool = True
     asks: bool = True
-    only_client: OnlyClient | None = None
-    clients: dict[str, OnlyClient] = field(default_factory=dict[str, OnlyClient])
+    only_client: ProcessClient | None = None
+    clients: dict[str, ProcessClient] = field(default_factory=dict[str, ProcessClient])
     all_clients: ClientsOfUser | None = None
-    ways: dict[str, Way] = field(default_factory=dict[str, Way])
+    ways: dict[str, ConnectionWay] = field(default_factory=dict[str, ConnectionWay])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
     store: SealedStore | None = None
@@ -58,11 +58,11 @@ class SourceSettings:
         """Begin without a server that starts."""
         self.turns = StartTurns(self.spawns, self.needed)
 
-    def client_called(self, name: str) -> OnlyClient:
+    def client_called(self, name: str) -> ProcessClient:
         """Return a client by the name of its connection; in a process with one client, that one."""
-        return self.only_client or self.clients.setdefault(name, OnlyClient())
+        return self.only_client or self.clients.setdefault(name, ProcessClient())
 
-    def client_of(self, scope: str) -> OnlyClient | None:
+    def client_of(self, scope: str) -> ProcessClient | None:
         """Return whom the server of a connection means outside of calls, where it is one client or user alone (G9)."""
         if self.only_client is not None:
             return self.only_client

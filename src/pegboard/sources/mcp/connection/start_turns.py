@@ -19,18 +19,18 @@ class StartTurns:
         self._queue: dict[asyncio.Future[None], str] = {}
 
     @asynccontextmanager
-    async def turn(self, name: str, longest: float) -> AsyncGenerator[None]:
+    async def wait_for_turn(self, name: str, longest: float) -> AsyncGenerator[None]:
         """Wait for a turn; it ends with the context, or after ``longest`` seconds: a slow start delays no other."""
-        await self._take(name)
-        end = asyncio.get_running_loop().call_later(longest, self._give)
+        await self._take_turn(name)
+        end = asyncio.get_running_loop().call_later(longest, self._pass_turn)
         try:
             yield
         finally:
             if not end.cancelled() and end.when() > asyncio.get_running_loop().time():
                 end.cancel()
-                self._give()
+                self._pass_turn()
 
-    async def _take(self, name: str) -> None:
+    async def _take_turn(self, name: str) -> None:
         if self._free:
             self._free -= 1
             return
@@ -40,10 +40,10 @@ class StartTurns:
             await given
         except asyncio.CancelledError:
             if self._queue.pop(given, None) is None:  # it was given just now
-                self._give()
+                self._pass_turn()
             raise
 
-    def _give(self) -> None:
+    def _pass_turn(self) -> None:
         if not self._queue:
             self._free += 1
             return

@@ -36,7 +36,7 @@ class ConnectionUsage:
         self._used_at = self._monotonic()
 
     @contextmanager
-    def pinned(self) -> Generator[None]:
+    def keep_pinned(self) -> Generator[None]:
         """Let the connection stay up although nobody makes requests."""
         self._pins += 1
         try:
@@ -49,28 +49,28 @@ class ConnectionUsage:
         """Stop the connection whenever it has not been used for so long; None lets it stay."""
         if self._after != seconds:
             self._after = seconds
-            self._arm()
+            self._set_timer()
 
     def note_up(self, up: bool) -> None:
         """Note whether there is something to stop; its start counts as use."""
         self._up = up
         self._used_at = self._monotonic()
-        self._arm()
+        self._set_timer()
 
-    def _arm(self) -> None:
+    def _set_timer(self) -> None:
         """Look again when the time may be over."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._up and self._after is not None:
             rest = max(self._after - self._unused_for(), 0.01)
-            self._timer = call_later_detached(rest, self._look)
+            self._timer = call_later_detached(rest, self._check_unused)
 
-    def _look(self) -> None:
+    def _check_unused(self) -> None:
         if self._after is not None and self._unused_for() >= self._after:
             self._stop()
         else:
-            self._arm()
+            self._set_timer()
 
     def _unused_for(self) -> float:
         return 0.0 if self.in_flight or self._pins else self._monotonic() - self._used_at

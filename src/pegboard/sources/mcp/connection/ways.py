@@ -19,7 +19,7 @@ _NO_ENDPOINT: Final = (400, 404, 405)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class ConnectionWay:
     """How a server is reached.
 
     ``handshake_only`` is the name and version of a server that is not asked for its era, since the question is not
@@ -31,12 +31,12 @@ class Way:
     sse: bool = False
 
     @classmethod
-    def of(cls, learnt: Mapping[str, str]) -> Way:
+    def from_manifest(cls, learnt: Mapping[str, str]) -> ConnectionWay:
         """Return what stands in a manifest."""
         return cls(handshake_only=str(learnt.get(_SILENT, "")), sse=learnt.get(_TRANSPORT) == "sse")
 
     @property
-    def learnt(self) -> dict[str, str]:
+    def to_manifest(self) -> dict[str, str]:
         """Return what is kept in a manifest."""
         found = {_SILENT: self.handshake_only, _TRANSPORT: "sse" if self.sse else ""}
         return {key: value for key, value in found.items() if value}
@@ -45,23 +45,23 @@ class Way:
 class WaysToTry:
     """The ways that one start tries, each once: what was learnt first, others where a failure speaks for them."""
 
-    def __init__(self, spec: ServerSpec, learnt: Way) -> None:
+    def __init__(self, spec: ServerSpec, learnt: ConnectionWay) -> None:
         self._http = spec.url is not None and spec.transport != "sse"
         self._learnt = learnt
-        self._next: list[Way] = [learnt]
-        self._tried: set[Way] = set()
+        self._next: list[ConnectionWay] = [learnt]
+        self._tried: set[ConnectionWay] = set()
 
-    def __iter__(self) -> Iterator[Way]:
+    def __iter__(self) -> Iterator[ConnectionWay]:
         while self._next:
             way = self._next.pop(0)
             self._tried.add(way)
             yield way
 
-    def limit(self, way: Way, start: float) -> float:
+    def limit(self, way: ConnectionWay, start: float) -> float:
         """Return how long a way may take, in seconds, of a start that may take ``start``: a guess gets less."""
         return min(start, _GUESSED_WITHIN) if way.sse and way != self._learnt else start
 
-    def failed(self, way: Way, fault: Fault, *, left: bool) -> None:
+    def note_failure(self, way: ConnectionWay, fault: Fault, *, left: bool) -> None:
         """Note a failure; ``left``: the process ended before it had printed anything."""
         if fault.timed_out:  # the time for a start is over
             return
@@ -70,8 +70,8 @@ class WaysToTry:
         if self._http and fault.status in _NO_ENDPOINT:
             self._add(replace(way, sse=True))
         if way == self._learnt:  # it may have changed since
-            self._add(Way())
+            self._add(ConnectionWay())
 
-    def _add(self, way: Way) -> None:
+    def _add(self, way: ConnectionWay) -> None:
         if way not in self._tried and way not in self._next:
             self._next.append(way)

@@ -18,8 +18,8 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.open_connection import OpenConnection, introduced
-from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, RequestNumbers, UseSdkError
+from pegboard.sources.mcp.wire.open_connection import OpenConnection, introduced_capabilities
+from pegboard.sources.mcp.wire.request_outcomes import ConnectionEndedError, InFlight, RequestNumbers, UseSdkError
 from pegboard.sources.mcp.wire.server_requests import MESSAGE
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, VERSION_KEY
@@ -39,7 +39,7 @@ class CallAroundSdk:
     def __init__(self, number: int, call: Call, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
         self.call = call
-        call.before_answer = self.before_answer
+        call.before_answer = self.run_before_answer
         self.in_flight = InFlight()
         self.outcome: Message | Exception | None = None
         self.given_up: Callable[[CallAroundSdk], None] | None = None
@@ -53,7 +53,7 @@ class CallAroundSdk:
         """Take the outcome; the first stands."""
         if self.outcome is None:
             self.outcome = outcome
-            self._ring()
+            self._wake_waiting()
 
     def report(self, params: Message) -> None:
         """Take a report of progress, if it is one."""
@@ -64,17 +64,17 @@ class CallAroundSdk:
             return
         whole = float(total) if isinstance(total, int | float) else None
         self._reports.append((float(progress), whole, message if isinstance(message, str) else None))
-        self._ring()
+        self._wake_waiting()
 
-    def before_answer(self, what: Thunk) -> bool:
+    def run_before_answer(self, what: Thunk) -> bool:
         """Take what is to be passed on before the answer; return whether there is still time."""
         if self.outcome is not None:
             return False
         self._reports.append(what)
-        self._ring()
+        self._wake_waiting()
         return True
 
-    def _ring(self) -> None:
+    def _wake_waiting(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -85,7 +85,7 @@ class CallAroundSdk:
                 while self._reports:
                     reports, self._reports = self._reports, []
                     for report in reports:
-                        await self._pass_on(report)
+                        await self._pass_report_on(report)
                 outcome = self.outcome
                 if outcome is None:
                     self._wake = self._loop.create_future()
@@ -99,7 +99,7 @@ class CallAroundSdk:
                 self.given_up(self)
             raise
 
-    async def _pass_on(self, report: Report | Thunk) -> None:
+    async def _pass_report_on(self, report: Report | Thunk) -> None:
         try:
             if callable(report):
                 await report()
@@ -165,7 +165,7 @@ class FastPath:
         client = call.client
         if client is not None and (client.declares or client.wanted_task):
             if self.modern:
-                own = introduced(self._envelope[CAPABILITIES_KEY], client.declares, modern=True)
+                own = introduced_capabilities(self._envelope[CAPABILITIES_KEY], client.declares, modern=True)
                 about = {**about, CAPABILITIES_KEY: own}
             elif client.wanted_task is not None:
                 params["task"] = dict(client.wanted_task)
@@ -177,7 +177,7 @@ class FastPath:
             raise UseSdkError from None
         return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (number, text)
 
-    def notified(self, message: Message, call: Call | None = None) -> bool:
+    def pass_notification(self, message: Message, call: Call | None = None) -> bool:
         """Pass a notification to the call that it belongs to; return whether there is one."""
         match message["method"]:
             case "notifications/progress":
@@ -208,7 +208,7 @@ class FastPath:
         self.is_open = False
         for pending in self.pending.values():
             in_flight = pending.in_flight
-            pending.finish(GoneError("Connection closed", in_flight, dead=not in_flight.sent))
+            pending.finish(ConnectionEndedError("Connection closed", in_flight, dead=not in_flight.sent))
 
 
 def _is_traced() -> bool:

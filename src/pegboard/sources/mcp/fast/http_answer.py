@@ -118,7 +118,7 @@ class AnswerBody:
                 raise TooLargeError
             self._parts.append(piece)
 
-    def whole(self) -> bytes:
+    def read_whole(self) -> bytes:
         """Return all of a body that is no stream of events."""
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 

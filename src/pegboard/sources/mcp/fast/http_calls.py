@@ -20,15 +20,15 @@ from pegboard.sources.mcp.wire.messages import (
     STREAM_ENDED,
     Message,
     as_answer,
-    by_model,
     is_plain_answer,
-    parsed,
+    parse_by_model,
+    parse_message,
     unread_because,
 )
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.redirects import RedirectError
 from pegboard.sources.mcp.wire.request_outcomes import (
-    GoneError,
+    ConnectionEndedError,
     InvalidAnswerError,
     ListUnreadError,
     TooLargeError,
@@ -81,9 +81,9 @@ class HttpFastPath(FastPath):
     def _watch_server(self) -> None:
         """Keep a connection where nothing else shows the end of the server, and it keeps connections itself."""
         if not (self.live.http_closes or self.live.http_session):
-            self.tasks.start(self._keep_one())
+            self.tasks.start(self._keep_connection())
 
-    async def _keep_one(self) -> None:
+    async def _keep_connection(self) -> None:
         try:
             await self._pool.keep_one()
         except (OSError, ValueError):  # it has ended
@@ -100,7 +100,7 @@ class HttpFastPath(FastPath):
         login = self.live.login
         if login is None:
             return True
-        shown = login.at_hand()
+        shown = login.header_if_at_hand()
         if shown != self._shown:
             self._head, self._shown = b"", shown
         return shown is not None or login.owner is None
@@ -160,7 +160,7 @@ class HttpFastPath(FastPath):
         try:
             message = await pending.wait()
         except asyncio.CancelledError:
-            self._abandon(call)
+            self._abandon_call(call)
             raise
         except BaseException:
             call.connection.release(call)
@@ -176,7 +176,7 @@ class HttpFastPath(FastPath):
         except (OSError, ValueError):
             raise UseSdkError from None
 
-    def _abandon(self, call: _CallReceiver) -> None:
+    def _abandon_call(self, call: _CallReceiver) -> None:
         """Tell the server in the way of its era: the end of the connection, or a notification."""
         if self.modern or call.pending.outcome is not None:
             call.connection.abort(call)
@@ -188,7 +188,7 @@ class HttpFastPath(FastPath):
         try:
             async with asyncio.timeout(_FAREWELL):
                 connection = await self._pool.take()
-                connection.send(self._post(cancellation(call.pending.number), None), _Ignored(posted))
+                connection.send(self._post(cancellation(call.pending.number), None), _IgnoringReceiver(posted))
                 await posted
         except (OSError, ValueError):
             pass
@@ -225,14 +225,18 @@ class _CallReceiver:
         """Take a message of the stream; what is not of this call goes to the session."""
         if not data:
             return
-        message = parsed(data)
+        message = parse_message(data)
         if message is not None and is_plain_answer(message):
             self.pending.finish(message)
             return
-        if message is not None and "method" in message and self._fast_path.notified(message, self.pending.call):
+        if (
+            message is not None
+            and "method" in message
+            and self._fast_path.pass_notification(message, self.pending.call)
+        ):
             return
         try:
-            read = by_model(data.decode("utf-8", errors="replace"))
+            read = parse_by_model(data.decode("utf-8", errors="replace"))
         except ValueError as error:
             self.pending.finish(InvalidAnswerError(unread_because(error)))
             return
@@ -242,7 +246,7 @@ class _CallReceiver:
         elif not self._fast_path.live.server_requests.takes(read, self.pending.call):
             self._fast_path.inject(SessionMessage(read))
 
-    def answered(self, answer: HttpAnswer) -> None:
+    def take_answer(self, answer: HttpAnswer) -> None:
         """Take an answer that is no stream."""
         self._fast_path.note_redirect("POST" if self._resumed is None else "GET", self.asked, answer)
         if "set-cookie" in answer.headers:  # the SDK keeps them
@@ -250,7 +254,7 @@ class _CallReceiver:
         if self._resumed is not None:
             self.retry(self._resumed)
         elif answer.status >= 300:
-            self.pending.finish(self._refused(answer))
+            self.pending.finish(self._error_of_answer(answer))
         elif answer.status == 202:
             self.pending.finish(MCPError(INVALID_REQUEST, "server answered a request with 202 Accepted"))
         elif answer.kind.startswith("application/json"):
@@ -259,10 +263,10 @@ class _CallReceiver:
             self.pending.finish(MCPError(INVALID_REQUEST, f"Unexpected content type: {answer.kind}"))
 
     def _take_json(self, body: bytes) -> None:
-        message = parsed(body)
+        message = parse_message(body)
         if message is None or not is_plain_answer(message):
             try:
-                message = as_answer(by_model(body))
+                message = as_answer(parse_by_model(body))
             except ValueError as error:
                 self.pending.finish(InvalidAnswerError(unread_because(error)))
                 return
@@ -271,7 +275,7 @@ class _CallReceiver:
         else:
             self.pending.finish(message)
 
-    def _refused(self, answer: HttpAnswer) -> Exception:
+    def _error_of_answer(self, answer: HttpAnswer) -> Exception:
         refused = answer.status in (401, 403) and self._fast_path.live.login is not None
         if answer.status < 400 or refused:
             return UseSdkError()  # nothing has run: the SDK's way renews a login, or says that one is needed
@@ -280,7 +284,7 @@ class _CallReceiver:
         match refused:
             case (kind, text) if kind == SESSION:
                 self.pending.in_flight.unread = True
-                return GoneError(text, self.pending.in_flight, dead=True)
+                return ConnectionEndedError(text, self.pending.in_flight, dead=True)
             case (_, text):
                 return MCPError(INTERNAL_ERROR, text, {MARK: STATUS, "status": answer.status})
             case None:
@@ -288,7 +292,7 @@ class _CallReceiver:
 
     def _rpc_error(self, answer: HttpAnswer) -> Exception:
         try:
-            message = by_model(answer.body)
+            message = parse_by_model(answer.body)
         except ValueError:
             message = None
         if isinstance(message, JSONRPCError):
@@ -299,7 +303,7 @@ class _CallReceiver:
             return MCPError(METHOD_NOT_FOUND, "Not Found")
         return MCPError(INTERNAL_ERROR, "Server returned an error response")
 
-    def ended(self, events: EventStream) -> None:
+    def take_end(self, events: EventStream) -> None:
         """Ask for the rest where the server can give it."""
         if self.pending.outcome is not None:
             return
@@ -309,7 +313,7 @@ class _CallReceiver:
         if events.last_id:
             self._fast_path.tasks.start(self._fast_path.resume(self, events))
         else:
-            self._lost(f"{STREAM_ENDED} without a response")
+            self._lose_connection(f"{STREAM_ENDED} without a response")
 
     def retry(self, events: EventStream) -> None:
         """Try once more to get the rest of the stream."""
@@ -317,24 +321,24 @@ class _CallReceiver:
         if self._attempts < _ATTEMPTS:
             self._fast_path.tasks.start(self._fast_path.resume(self, events))
         else:
-            self._lost(f"{STREAM_ENDED} and reconnection attempts were exhausted")
+            self._lose_connection(f"{STREAM_ENDED} and reconnection attempts were exhausted")
 
-    def broken(self, reason: str) -> None:
+    def take_break(self, reason: str) -> None:
         """Take note that the connection broke."""
         if self._resumed is not None:
             self.retry(self._resumed)
         else:
-            self._lost(reason)
+            self._lose_connection(reason)
 
     def oversized(self) -> None:
         """End the call: its answer is over the limit."""
         self.pending.finish(TooLargeError())
 
-    def _lost(self, reason: str) -> None:
-        self.pending.finish(GoneError(reason, self.pending.in_flight))
+    def _lose_connection(self, reason: str) -> None:
+        self.pending.finish(ConnectionEndedError(reason, self.pending.in_flight))
 
 
-class _Ignored:
+class _IgnoringReceiver:
     """The receiver of an answer that matters to nobody."""
 
     def __init__(self, done: asyncio.Future[None]) -> None:
@@ -343,22 +347,22 @@ class _Ignored:
     def event(self, data: bytes) -> None:
         """Let an event pass."""
 
-    def answered(self, answer: HttpAnswer) -> None:  # noqa: ARG002 - any will do
+    def take_answer(self, answer: HttpAnswer) -> None:  # noqa: ARG002 - any will do
         """Take note of the answer."""
         if not self._done.done():
             self._done.set_result(None)
 
-    def ended(self, events: EventStream) -> None:  # noqa: ARG002 - any will do
+    def take_end(self, events: EventStream) -> None:  # noqa: ARG002 - any will do
         """Take note of the end."""
-        self.answered(HttpAnswer())
+        self.take_answer(HttpAnswer())
 
-    def broken(self, reason: str) -> None:  # noqa: ARG002 - nobody asks why
+    def take_break(self, reason: str) -> None:  # noqa: ARG002 - nobody asks why
         """Take note of the end."""
-        self.answered(HttpAnswer())
+        self.take_answer(HttpAnswer())
 
     def oversized(self) -> None:
         """Take note of the end."""
-        self.answered(HttpAnswer())
+        self.take_answer(HttpAnswer())
 
 
 def _header_lines(headers: list[tuple[bytes, bytes]]) -> bytes:

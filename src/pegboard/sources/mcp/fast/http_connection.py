@@ -33,15 +33,15 @@ class Receiver(Protocol):
         """Take an event of the stream."""
         ...
 
-    def answered(self, answer: HttpAnswer) -> None:
+    def take_answer(self, answer: HttpAnswer) -> None:
         """Take a whole answer."""
         ...
 
-    def ended(self, events: EventStream) -> None:
+    def take_end(self, events: EventStream) -> None:
         """Take note that the stream of events ended, properly or not."""
         ...
 
-    def broken(self, reason: str) -> None:
+    def take_break(self, reason: str) -> None:
         """Take note that no whole answer comes."""
         ...
 
@@ -81,9 +81,9 @@ class HttpConnection(asyncio.Protocol):
 
     def usable(self) -> bool:
         """Return whether the connection is still good."""
-        return time.monotonic() - self._idle_since <= _IDLE and not self.ended()
+        return time.monotonic() - self._idle_since <= _IDLE and not self.has_ended()
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether the server has closed the connection, which is free: the loop may not know it yet."""
         if self.closed or self._transport.is_closing():
             return True
@@ -98,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
     def send(self, request: bytes, receiver: Receiver) -> None:
         """Send a request."""
         self._receiver = receiver
-        self._begin()
+        self._begin_answer()
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
 
@@ -118,7 +118,7 @@ class HttpConnection(asyncio.Protocol):
         if self._parser is parser:
             self._transport.abort()
 
-    def _begin(self) -> None:
+    def _begin_answer(self) -> None:
         self._answer, self._body, self._head_size = HttpAnswer(), None, 0
         self._started = self._whole = self._keep = False
 
@@ -136,12 +136,12 @@ class HttpConnection(asyncio.Protocol):
             if self._oversized:
                 self._break_oversized()
             else:
-                self._break(f"its answer is not HTTP: {error}")
+                self._break_connection(f"its answer is not HTTP: {error}")
             return
         if self._whole:
             self._finish()
         elif self._head_size > HEAD_LIMIT:
-            self._break(f"its answer has a head of more than {HEAD_LIMIT // 1024} KiB")
+            self._break_connection(f"its answer has a head of more than {HEAD_LIMIT // 1024} KiB")
 
     def on_status(self, status: bytes) -> None:
         """Take the reason phrase."""
@@ -179,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
             assert self._parser is not None
             self._whole, self._keep = True, self._parser.should_keep_alive()  # later it says False
         else:
-            self._begin()
+            self._begin_answer()
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -195,22 +195,22 @@ class HttpConnection(asyncio.Protocol):
         if receiver is None or body is None:
             return
         if body.events is None:
-            answer.body = body.whole()
-            receiver.answered(answer)
+            answer.body = body.read_whole()
+            receiver.take_answer(answer)
             return
         for data in body.events.feed(b"\n\n"):
             receiver.event(data)
-        receiver.ended(body.events)
+        receiver.take_end(body.events)
 
-    def _break(self, reason: str) -> None:
+    def _break_connection(self, reason: str) -> None:
         receiver, self._receiver, self._parser = self._receiver, None, None
         self._transport.abort()
         if receiver is None:
             return
         if self._body is not None and self._body.events is not None:
-            receiver.ended(self._body.events)
+            receiver.take_end(self._body.events)
         else:
-            receiver.broken(reason)
+            receiver.take_break(reason)
 
     def _break_oversized(self) -> None:
         receiver, self._receiver, self._parser, self._body = self._receiver, None, None, None
@@ -227,7 +227,7 @@ class HttpConnection(asyncio.Protocol):
         if self._started and not self._answer.framed and exc is None:
             self._finish()
         else:
-            self._break(f"the connection broke ({exc or 'the server closed it'})")
+            self._break_connection(f"the connection broke ({exc or 'the server closed it'})")
 
 
 class ConnectionPool:
@@ -249,7 +249,7 @@ class ConnectionPool:
             connection = self._idle.pop()
             if connection.usable():
                 return connection
-            if connection.ended():
+            if connection.has_ended():
                 self._ended()
             connection.abort()
         async with asyncio.timeout(_CONNECT):

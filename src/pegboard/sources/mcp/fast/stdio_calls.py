@@ -13,16 +13,16 @@ from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancell
 from pegboard.sources.mcp.wire.messages import (
     Message,
     as_answer,
-    by_model,
     is_plain_answer,
-    parsed,
+    parse_by_model,
+    parse_message,
     requests_answered,
     unread_because,
 )
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
-    GoneError,
+    ConnectionEndedError,
     InFlight,
     InvalidAnswerError,
     RequestNumbers,
@@ -33,9 +33,9 @@ WriteRequests = Callable[[bytes, Sequence[tuple[int, InFlight]]], None]
 """Write requests, each with where it ends; raises ``ClosedResourceError`` only where nothing of them can be read."""
 
 
-def _why_unread(line: bytes) -> str:
+def _why_unreadable(line: bytes) -> str:
     try:
-        by_model(line)
+        parse_by_model(line)
     except ValueError as error:
         return unread_because(error)
     return NO_MESSAGE
@@ -59,10 +59,10 @@ class StdioFastPath(FastPath):
         """Take a line if it belongs to a call made here; return whether it does."""
         if not self.pending:
             return False
-        if (message := parsed(line)) is None:
+        if (message := parse_message(line)) is None:
             return self._fail_named(line)
         if "method" in message:
-            return self.notified(message)
+            return self.pass_notification(message)
         number: object = message.get("id")
         pending = self.pending.get(number) if type(number) is int else self.find(number)
         if pending is None:
@@ -70,7 +70,7 @@ class StdioFastPath(FastPath):
         answer: Message | None = message
         if not is_plain_answer(message):
             try:
-                answer = as_answer(by_model(line))
+                answer = as_answer(parse_by_model(line))
             except ValueError:
                 return self._fail_named(line)
         if answer is None:
@@ -82,7 +82,7 @@ class StdioFastPath(FastPath):
         """End the calls that a line answers which is no message; return whether there are any."""
         found = [pending for number in requests_answered(line) if (pending := self.find(number)) is not None]
         for pending in found:
-            pending.finish(InvalidAnswerError(_why_unread(line)))
+            pending.finish(InvalidAnswerError(_why_unreadable(line)))
         return bool(found)
 
     def fail_oversized(self, number: int | str) -> bool:
@@ -94,7 +94,7 @@ class StdioFastPath(FastPath):
 
     def _send(self, pending: CallAroundSdk, body: bytes) -> Coroutine[Any, Any, Message]:
         """Write a request and wait for the answer; the server is notified when nobody waits any more."""
-        pending.given_up = self._give_up
+        pending.given_up = self._cancel_request
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
             self._flush()
@@ -106,11 +106,11 @@ class StdioFastPath(FastPath):
         try:
             await self._writable.wait()
         except asyncio.CancelledError:
-            self._give_up(pending)
+            self._cancel_request(pending)
             raise
         return await pending.wait()
 
-    def _give_up(self, pending: CallAroundSdk) -> None:
+    def _cancel_request(self, pending: CallAroundSdk) -> None:
         """Notify the server that nobody waits for an answer that it may still give."""
         if self._unsent.pop(pending, None) is None and pending.outcome is None:
             with suppress(anyio.ClosedResourceError):
@@ -130,7 +130,7 @@ class StdioFastPath(FastPath):
             self._write(b"".join(waiting.values()), requests)
         except anyio.ClosedResourceError:
             for pending in waiting:
-                pending.finish(GoneError("Connection closed", pending.in_flight, dead=True))
+                pending.finish(ConnectionEndedError("Connection closed", pending.in_flight, dead=True))
         else:
             for pending in waiting:
                 pending.in_flight.sent = True

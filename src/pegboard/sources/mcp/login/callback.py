@@ -48,7 +48,7 @@ class CallbackServer:
         try:
             async with asyncio.timeout(_WITHIN):
                 head = await reader.readuntil(b"\r\n\r\n")
-            writer.write(await self._answer(head.split(b"\r\n", 1)[0].decode("latin-1")))
+            writer.write(await self._answer_line(head.split(b"\r\n", 1)[0].decode("latin-1")))
             await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
@@ -57,7 +57,7 @@ class CallbackServer:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, line: str) -> bytes:
+    async def _answer_line(self, line: str) -> bytes:
         """Return the answer to a request: one address is known, by GET alone; the HEAD of a preview uses nothing up."""
         method, _, rest = line.partition(" ")
         target = urlsplit(rest.rpartition(" ")[0])

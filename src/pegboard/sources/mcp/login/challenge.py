@@ -50,7 +50,7 @@ def may_log_in(spec: ServerSpec) -> bool:
     return bool(spec.url) and not any(name.lower() == "authorization" for name in spec.headers)
 
 
-def for_itself(spec: ServerSpec) -> bool:
+def logs_in_for_gateway(spec: ServerSpec) -> bool:
     """Return whether the gateway logs in to a server for itself, with a secret or a key, for all who use it."""
     return spec.auth is not None and spec.auth.kind in ("client_credentials", "private_key_jwt")
 

@@ -30,9 +30,9 @@ class ConnectionLogin:
         self._keeper = keeper
         self._key = key
 
-    def at_hand(self) -> str | None:
+    def header_if_at_hand(self) -> str | None:
         """Return the value of the header, if nothing has to be awaited for it."""
-        held = None if self._key is None else self._keeper.at_hand(self._key)
+        held = None if self._key is None else self._keeper.grant_if_at_hand(self._key)
         return None if held is None else held.grant.header
 
     async def header(self) -> str | None:
@@ -40,23 +40,23 @@ class ConnectionLogin:
 
         Raises ``PegboardError`` where it cannot be renewed for now.
         """
-        held = None if self._key is None else await self._keeper.current(self._key)
+        held = None if self._key is None else await self._keeper.current_grant(self._key)
         return None if held is None else held.grant.header
 
-    async def after_refusal(self, shown: str) -> str | None:
+    async def header_after_refusal(self, shown: str) -> str | None:
         """Return another value than the one that the server refused, or None where a login is needed.
 
         Raises ``PegboardError`` where it cannot be renewed for now.
         """
         if self._key is None:
             return None
-        held = await self._keeper.after_refusal(self._key, shown.removeprefix("Bearer "))
+        held = await self._keeper.grant_after_refusal(self._key, shown.removeprefix("Bearer "))
         return None if held is None else held.grant.header
 
-    def give_up(self, shown: str) -> None:
+    def reject_login(self, shown: str) -> None:
         """Take the login for one that does not count: its server refuses it though it was renewed for it."""
         if self._key is not None:
-            self._keeper.give_up(self._key, shown.removeprefix("Bearer "))
+            self._keeper.reject_grant(self._key, shown.removeprefix("Bearer "))
 
     async def refused(self, status: int, headers: Mapping[str, str]) -> Challenge | None:
         """Return what an answer says that refuses a request for want of a login; None for any other answer."""

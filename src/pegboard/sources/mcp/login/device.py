@@ -49,7 +49,7 @@ async def device_login(web: LoginWeb, issuer: Issuer, identity: Identity, server
     return DeviceLogin(code, url, held, min(max(interval, _SHORTEST), _LONGEST))
 
 
-async def granted(
+async def wait_for_grant(
     issuer: Issuer, identity: Identity, server: str, typed: DeviceLogin, *, until: float
 ) -> LoginGrant | None:
     """Return the grant once the code was typed, or None where it was not, or was refused.

@@ -60,10 +60,13 @@ async def find_issuer(web: LoginWeb, spec: ServerSpec, challenge: Challenge, wan
     resource = await _resource(web, spec, challenge)
     if resource is None:
         root = urlsplit(spec.url or "")
-        name, identifier = _chosen(spec, [f"{root.scheme}://{root.netloc}"]), resource_of(spec)
+        name, identifier = _choose_issuer(spec, [f"{root.scheme}://{root.netloc}"]), resource_of(spec)
         metadata = await _metadata(web, spec, None, name)
     else:
-        name, identifier = _chosen(spec, [str(one) for one in resource.authorization_servers]), str(resource.resource)
+        name, identifier = (
+            _choose_issuer(spec, [str(one) for one in resource.authorization_servers]),
+            str(resource.resource),
+        )
         metadata = await _metadata(web, spec, name, name)
     asked = " ".join(wanted or challenge.scopes) or None
     scopes = get_client_metadata_scopes(asked, resource, metadata, _GRANTS)
@@ -101,7 +104,7 @@ async def _resource(web: LoginWeb, spec: ServerSpec, challenge: Challenge) -> Pr
     return None
 
 
-def _chosen(spec: ServerSpec, named: Sequence[str]) -> str:
+def _choose_issuer(spec: ServerSpec, named: Sequence[str]) -> str:
     """Return the issuer that is configured, else the first of those that are named.
 
     Raises ``ToolUnavailableError`` where a configured secret would go to another origin than the server's own because
@@ -112,7 +115,7 @@ def _chosen(spec: ServerSpec, named: Sequence[str]) -> str:
     if not wanted:
         sends_secret = auth is not None and auth.client_secret and auth.kind in ("code", "client_credentials")
         if sends_secret and httpx2.URL(named[0]).origin != httpx2.URL(spec.url or "").origin:
-            raise _not_said(spec, place_of(named[0]))
+            raise _unspecified_issuer_error(spec, place_of(named[0]))
         return named[0]
     if not any(issuers_match(one, wanted) for one in named):
         raise _unusable(spec, f"its logins are issued by {place_of(named[0])}, not by {place_of(wanted)}")
@@ -139,11 +142,11 @@ async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: s
         return found
     said_so = spec.auth is not None and spec.auth.kind == "code"  # else a mere 401 would be taken for a login
     if absent and issuer is None and said_so:
-        return _usual(name)
+        return _usual_metadata(name)
     raise _unusable(spec, f"no metadata of {place_of(name)} was found")
 
 
-def _usual(origin: str) -> IssuerMetadata:
+def _usual_metadata(origin: str) -> IssuerMetadata:
     """Return where an issuer of 2025-03-26 has its endpoints that says nothing of them."""
     usual = {f"{what}_endpoint": f"{origin}/{path}" for what, path in _USUAL.items()}
     return IssuerMetadata.model_validate({"issuer": origin, **usual})
@@ -157,7 +160,7 @@ def _require_issuer(spec: ServerSpec, found: IssuerMetadata, issuer: str) -> Non
         raise _unusable(spec, f"the metadata of {place_of(issuer)} is that of another issuer, {said}") from None
 
 
-def _not_said(spec: ServerSpec, issuer: str) -> ToolUnavailableError:
+def _unspecified_issuer_error(spec: ServerSpec, issuer: str) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"{spec.label} wants a login by {issuer}, and `client_secret` is sent only to an issuer that the configuration "
         "names, or that has the server's own origin.",

@@ -41,7 +41,7 @@ class Identity:
     scopes: tuple[str, ...] = ()
 
 
-def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
+def configured_identity(spec: ServerSpec, issuer: Issuer) -> Identity | None:
     """Return the client that is registered beforehand, or described at an address; None where none is configured.
 
     An address counts where the issuer reads such documents.
@@ -60,12 +60,12 @@ def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
     return Identity(client_id=auth.client_id, client_secret=auth.client_secret, method=method)
 
 
-async def registered(store: SealedStore, issuer: Issuer) -> Identity | None:
+async def registered_identity(store: SealedStore, issuer: Issuer) -> Identity | None:
     """Return as whom Pegboard was registered with an issuer before, or None."""
-    return _read(await store.sealed("identity", issuer.name))
+    return _read_identity(await store.sealed("identity", issuer.name))
 
 
-def _read(kept: SealedText | None) -> Identity | None:
+def _read_identity(kept: SealedText | None) -> Identity | None:
     try:
         return None if kept is None or kept.text is None else _IDENTITY.validate_json(kept.text)
     except ValidationError:
@@ -93,7 +93,7 @@ async def register(
         )
     scopes = tuple(dict.fromkeys((*(before.scopes if before else ()), *issuer.scopes)))
     try:
-        found = await _answer(web, issuer, redirect, scopes)
+        found = await _register_client(web, issuer, redirect, scopes)
     except (OAuthRegistrationError, ValidationError) as error:
         why = one_line(str(error), limit=300).rstrip(".")
         raise ToolUnavailableError(
@@ -112,7 +112,9 @@ async def register(
     return identity
 
 
-async def _answer(web: LoginWeb, issuer: Issuer, redirect: str, scopes: tuple[str, ...]) -> OAuthClientInformationFull:
+async def _register_client(
+    web: LoginWeb, issuer: Issuer, redirect: str, scopes: tuple[str, ...]
+) -> OAuthClientInformationFull:
     offered = issuer.metadata.token_endpoint_auth_methods_supported or ["none"]
     device = [DEVICE_CODE] if issuer.metadata.device_authorization_endpoint else []
     method: Any = next((one for one in ("none", "client_secret_basic", "client_secret_post") if one in offered), "none")
@@ -136,7 +138,7 @@ async def _answer(web: LoginWeb, issuer: Issuer, redirect: str, scopes: tuple[st
 async def forget(store: SealedStore, issuer: str, client_id: str) -> None:
     """Forget as whom Pegboard was registered, since the issuer does not know it any more; a newer one stays."""
     kept = await store.sealed("identity", issuer)
-    known = _read(kept)
+    known = _read_identity(kept)
     if kept is not None and known is not None and known.client_id == client_id:
         await store.seal("identity", issuer, None, expected=kept.version)
 

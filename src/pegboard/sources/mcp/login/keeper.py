@@ -49,7 +49,7 @@ log = logging.getLogger("pegboard.sources.mcp")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldGrant:
     """A grant as this process has it: its version in the store, and when it is to be renewed.
 
     Its server refuses it though nobody else does: until ``tried_again_at`` it is taken for one that does not count.
@@ -63,17 +63,17 @@ class Held:
     def counts(self) -> bool:
         """Return whether its token may be used now."""
         ends = self.grant.expires_at
-        return self._stands() and (ends is None or time.time() < ends)
+        return self._is_valid() and (ends is None or time.time() < ends)
 
-    def lasts(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether it counts, or may count again once it is renewed."""
-        return self.counts() or (self.grant.renewable and self._stands())
+        return self.counts() or (self.grant.renewable and self._is_valid())
 
-    def _stands(self) -> bool:
+    def _is_valid(self) -> bool:
         return not self.grant.refused and time.time() >= self.tried_again_at
 
 
-class Paused(NamedTuple):
+class PausedIssuer(NamedTuple):
     """Until when an issuer is not asked to renew a grant, in seconds since the epoch, and why."""
 
     until: float
@@ -122,43 +122,43 @@ class GrantKeeper:
         self._store = store
         self._renew = renew
         self._learn = learn
-        self._held: dict[LoginGrantKey, Held] = {}
+        self._held: dict[LoginGrantKey, HeldGrant] = {}
         self._read_at: dict[LoginGrantKey, float] = {}  # by the monotonic clock
-        self._renewing: dict[LoginGrantKey, asyncio.Task[Held | None]] = {}
-        self._paused: dict[LoginGrantKey, Paused] = {}
+        self._renewing: dict[LoginGrantKey, asyncio.Task[HeldGrant | None]] = {}
+        self._paused: dict[LoginGrantKey, PausedIssuer] = {}
         self._unreadable: dict[LoginGrantKey, int] = {}  # the versions that were sealed with another key
         self._tasks = BackgroundTasks()
 
-    def at_hand(self, key: LoginGrantKey) -> Held | None:
+    def grant_if_at_hand(self, key: LoginGrantKey) -> HeldGrant | None:
         """Return a grant that counts and was read a moment ago; one that is to be renewed soon is renewed meanwhile."""
         held = self._held.get(key)
         if held is None or time.monotonic() - self._read_at[key] > FRESH:
             return None
-        return self._counting(key, held)
+        return self._valid_grant(key, held)
 
-    def _counting(self, key: LoginGrantKey, held: Held) -> Held | None:
+    def _valid_grant(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
         """Return a grant if it counts; one that is to be renewed soon is renewed meanwhile."""
         if not held.counts():
             return None
         due = held.renew_at is not None and time.time() >= held.renew_at and held.grant.renewable
         if due and self._pause(key) is None:
-            self._begin(key, held)
+            self._begin_renewal(key, held)
         return held
 
-    async def current(self, key: LoginGrantKey) -> Held | None:
+    async def current_grant(self, key: LoginGrantKey) -> HeldGrant | None:
         """Return a grant that counts now, renewed where it has ended; None where a login is needed.
 
         Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
         """
-        held = self.at_hand(key)
+        held = self.grant_if_at_hand(key)
         if held is not None:
             return held
         held = await self.read(key)
-        if held is None or self._counting(key, held):
+        if held is None or self._valid_grant(key, held):
             return held
-        return await self._renewed(key, held) if held.lasts() else None
+        return await self._renew_grant(key, held) if held.is_alive() else None
 
-    async def after_refusal(self, key: LoginGrantKey, token: str) -> Held | None:
+    async def grant_after_refusal(self, key: LoginGrantKey, token: str) -> HeldGrant | None:
         """Return a grant that counts though a server refused this token: a newer one, or a renewed one; else None.
 
         Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
@@ -168,23 +168,23 @@ class GrantKeeper:
             return None
         if held.grant.access_token != token and held.counts():
             return held
-        renewed = await self._renewed(key, held) if held.grant.renewable else None
+        renewed = await self._renew_grant(key, held) if held.grant.renewable else None
         if renewed is None:
-            self.give_up(key, token)
+            self.reject_grant(key, token)
         return renewed
 
-    def give_up(self, key: LoginGrantKey, token: str) -> None:
+    def reject_grant(self, key: LoginGrantKey, token: str) -> None:
         """Take a grant for one that does not count, since its server refuses it and it is not renewed any more."""
         held = self._held.get(key)
         if held is not None and held.grant.access_token == token:
             self._held[key] = replace(held, tried_again_at=time.time() + _AGAIN)
 
-    async def read(self, key: LoginGrantKey) -> Held | None:
+    async def read(self, key: LoginGrantKey) -> HeldGrant | None:
         """Return a grant as it is stored now."""
         began = time.monotonic()
-        return self._taken(key, await self._store.sealed("grant", key.text), began)
+        return self._take_stored(key, await self._store.sealed("grant", key.text), began)
 
-    def _taken(self, key: LoginGrantKey, stored: SealedText | None, read_at: float) -> Held | None:
+    def _take_stored(self, key: LoginGrantKey, stored: SealedText | None, read_at: float) -> HeldGrant | None:
         if stored is None:
             self._drop(key)
             self._unreadable.pop(key, None)
@@ -200,14 +200,16 @@ class GrantKeeper:
             self._drop(key)
             self._unreadable[key] = stored.version
             return None
-        return self._hold(key, grant, stored.version, read_at)
+        return self._hold_grant(key, grant, stored.version, read_at)
 
-    def _hold(self, key: LoginGrantKey, grant: LoginGrant, version: int, read_at: float | None = None) -> Held:
+    def _hold_grant(
+        self, key: LoginGrantKey, grant: LoginGrant, version: int, read_at: float | None = None
+    ) -> HeldGrant:
         self._unreadable.pop(key, None)
         for name, secret in grant.secrets.items():
             self._learn(f"{name} of {key.text}", secret)
         self._read_at[key] = time.monotonic() if read_at is None else read_at
-        held = self._held[key] = Held(grant, version, grant.renew_at())
+        held = self._held[key] = HeldGrant(grant, version, grant.renew_at())
         return held
 
     def _drop(self, key: LoginGrantKey) -> None:
@@ -218,20 +220,20 @@ class GrantKeeper:
         """Return why a grant that is stored cannot be used, and what to do, or nothing."""
         return _OTHER_KEY if key in self._unreadable else ""
 
-    async def keep(self, key: LoginGrantKey, grant: LoginGrant, event: LoginEvent = "login") -> Held:
+    async def keep(self, key: LoginGrantKey, grant: LoginGrant, event: LoginEvent = "login") -> HeldGrant:
         """Store a grant in place of any other."""
-        audit = _audited(key, event, "ok")
+        audit = _login_record(key, event, "ok")
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=None, audit=audit)
-        return self._hold(key, grant, version or 0)
+        return self._hold_grant(key, grant, version or 0)
 
-    async def obtain(self, key: LoginGrantKey, make: Callable[[], Awaitable[LoginGrant]]) -> Held:
+    async def obtain_grant(self, key: LoginGrantKey, make: Callable[[], Awaitable[LoginGrant]]) -> HeldGrant:
         """Return the grant that the gateway has for itself, made once over all processes where there is none.
 
         Raises what ``make`` raises.
         """
         backoff = Backoff(first=0.01, longest=0.1, jitter=0.5)
         while True:
-            async with self._lease(key) as alone:
+            async with self._renewal_lease(key) as alone:
                 if alone:
                     held = await self.read(key)
                     return held if held is not None and not held.grant.refused else await self.keep(key, await make())
@@ -240,14 +242,14 @@ class GrantKeeper:
     async def forget(self, key: LoginGrantKey) -> LoginGrant | None:
         """Remove a grant and return it, or None where there was none."""
         held = await self.read(key)
-        audit = () if held is None else _audited(key, "logout", "ok")
+        audit = () if held is None else _login_record(key, "logout", "ok")
         await self._store.seal("grant", key.text, None, expected=None, audit=audit)
         self._drop(key)
         return None if held is None else held.grant
 
     # -- one refresher -----------------------------------------------------------------------------
 
-    def _pause(self, key: LoginGrantKey) -> Paused | None:
+    def _pause(self, key: LoginGrantKey) -> PausedIssuer | None:
         """Return why an issuer is not asked to renew a grant now, or None where it may be."""
         paused = self._paused.get(key)
         if paused is not None and time.time() >= paused.until:
@@ -255,71 +257,71 @@ class GrantKeeper:
             return None
         return paused
 
-    async def _renewed(self, key: LoginGrantKey, held: Held) -> Held | None:
+    async def _renew_grant(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
         """Return a grant renewed, by whoever is at it; raises ``ToolUnavailableError`` where it is not for now."""
-        renewed = None if self._pause(key) else await asyncio.shield(self._begin(key, held))
+        renewed = None if self._pause(key) else await asyncio.shield(self._begin_renewal(key, held))
         if renewed is None and (paused := self._pause(key)):
             raise paused.error()
         return renewed
 
-    def _begin(self, key: LoginGrantKey, held: Held) -> asyncio.Task[Held | None]:
+    def _begin_renewal(self, key: LoginGrantKey, held: HeldGrant) -> asyncio.Task[HeldGrant | None]:
         """Return the renewal under way, or begin one: those who need it at once share it."""
         task = self._renewing.get(key)
         if task is None or task.done():
-            task = self._renewing[key] = self._tasks.start(self._tried(key, held))
+            task = self._renewing[key] = self._tasks.start(self._try_to_renew(key, held))
         return task
 
-    async def _tried(self, key: LoginGrantKey, held: Held) -> Held | None:
+    async def _try_to_renew(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
         """Return a grant renewed, or None where it is not any more, or is not for now, which is noted."""
         from pegboard.sources.mcp.login.token_requests import BusyIssuerError
 
         try:
-            return await self._alone(key, held)
+            return await self._renew_under_lease(key, held)
         except PegboardError as error:
             log.warning("The login to %s could not be renewed: %s", key.resource, error)
             pause = error.pause if isinstance(error, BusyIssuerError) else None
-            self._paused[key] = Paused(time.time() + (pause or _PAUSE), error.message.rstrip("."))
+            self._paused[key] = PausedIssuer(time.time() + (pause or _PAUSE), error.message.rstrip("."))
             return None
         finally:
             self._renewing.pop(key, None)
 
-    async def _alone(self, key: LoginGrantKey, held: Held) -> Held | None:
+    async def _renew_under_lease(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
         """Renew a grant once over all processes: whoever has the lease does it, the others take what comes of it."""
         backoff = Backoff(first=0.01, longest=0.1, jitter=0.5)
         while True:
-            async with self._lease(key) as alone:
+            async with self._renewal_lease(key) as alone:
                 newest = await self.read(key)
                 if newest is None or (alone and not newest.grant.renewable):
                     return None
                 if newest.version != held.version and newest.counts():
                     return newest
                 if alone:
-                    return await self._asked(key, newest)
+                    return await self._ask_issuer(key, newest)
             held = newest
             await backoff.wait()
 
     @asynccontextmanager
-    async def _lease(self, key: LoginGrantKey) -> AsyncGenerator[bool]:
+    async def _renewal_lease(self, key: LoginGrantKey) -> AsyncGenerator[bool]:
         """Give whether the right to renew a grant is ours alone, also in this process, for as long as it takes."""
         name, holder = f"renew {key.text}", secrets.token_hex(8)
         if not await self._store.take_lease(name, holder, seconds=LEASE):
             yield False
             return
-        extending = asyncio.create_task(self._extended(name, holder))
+        extending = asyncio.create_task(self._extend_lease(name, holder))
         try:
             yield True
         finally:
             extending.cancel()
             await self._store.end_lease(name, holder)
 
-    async def _extended(self, name: str, holder: str) -> None:
+    async def _extend_lease(self, name: str, holder: str) -> None:
         """Keep a lease from ending while a slow issuer answers, or a busy store takes what it gave."""
         while True:
             await asyncio.sleep(_LEASE_AGAIN)
             with suppress(PegboardError):  # what the store cannot do now it says to whoever renews
                 await self._store.take_lease(name, holder, seconds=LEASE)
 
-    async def _asked(self, key: LoginGrantKey, held: Held) -> Held | None:
+    async def _ask_issuer(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
         """Ask the issuer, and store what it gives before anybody uses it; a grant that is newer is never replaced."""
         from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 
@@ -333,26 +335,26 @@ class GrantKeeper:
                 raise ToolUnavailableError(f"{held.grant.issuer} answers: {error}.") from None
             await self._mark_refused(key, held, error)
             return None
-        audit = _audited(key, "refresh", "ok")
+        audit = _login_record(key, "refresh", "ok")
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=held.version, audit=audit)
         if version is None:  # somebody has logged in meanwhile
             return await self.read(key)
-        return self._hold(key, grant, version)
+        return self._hold_grant(key, grant, version)
 
-    async def _mark_refused(self, key: LoginGrantKey, held: Held, error: RefusedTokensError) -> None:
+    async def _mark_refused(self, key: LoginGrantKey, held: HeldGrant, error: RefusedTokensError) -> None:
         """Keep a grant that is not renewed any more, so that it is known why a login is needed."""
         refused = held.grant.refused_for(str(error))
-        audit = _audited(key, "refresh", error.code)
+        audit = _login_record(key, "refresh", error.code)
         version = await self._store.seal("grant", key.text, refused.to_json(), expected=held.version, audit=audit)
         if version is not None:
-            self._hold(key, refused, version)
+            self._hold_grant(key, refused, version)
 
     async def aclose(self) -> None:
         """Let renewals that are under way come to their end: what an issuer has given must be stored."""
         await self._tasks.finish(LEASE)
 
 
-def _audited(key: LoginGrantKey, event: LoginEvent, outcome: str) -> tuple[AuditRecord]:
+def _login_record(key: LoginGrantKey, event: LoginEvent, outcome: str) -> tuple[AuditRecord]:
     """Return the record of what became of a grant (X4)."""
     return (
         AuditRecord(

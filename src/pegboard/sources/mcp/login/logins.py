@@ -14,11 +14,11 @@ from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports.logins import LoginState
 from pegboard.sources.mcp.login import token_requests
-from pegboard.sources.mcp.login.challenge import Challenge, for_itself, may_log_in
+from pegboard.sources.mcp.login.challenge import Challenge, logs_in_for_gateway, may_log_in
 from pegboard.sources.mcp.login.connection_login import ConnectionLogin
 from pegboard.sources.mcp.login.discovery import find_issuer, offers_login, resource_of
 from pegboard.sources.mcp.login.grant import LoginGrant
-from pegboard.sources.mcp.login.identity import configured, forget
+from pegboard.sources.mcp.login.identity import configured_identity, forget
 from pegboard.sources.mcp.login.keeper import FRESH, GrantKeeper, LoginGrantKey, grant_key_of
 from pegboard.sources.mcp.login.pending import PendingLogins
 from pegboard.sources.mcp.login.web import LoginWeb
@@ -38,18 +38,18 @@ class McpLogins:
 
     def __init__(self, store: SealedStore, learn: Callable[[str, str], None]) -> None:
         self._store = store
-        self._keeper = GrantKeeper(store, self._renewed, learn)
+        self._keeper = GrantKeeper(store, self._renew_tokens, learn)
         self._pending = PendingLogins(store, self._keeper)
         self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
         self._challenges: dict[LoginGrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
         self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
         self._looked_up: dict[str, float] = {}  # when it was last looked whether somebody has a login
 
-    async def wanted(self, spec: ServerSpec) -> bool:
+    async def wants_login(self, spec: ServerSpec) -> bool:
         """Return whether a server is known to want a login."""
         if not may_log_in(spec):
             return False
-        if for_itself(spec):
+        if logs_in_for_gateway(spec):
             return True
         resource = resource_of(spec)
         now = time.monotonic()
@@ -61,9 +61,9 @@ class McpLogins:
 
     def known_to_want(self, spec: ServerSpec) -> bool:
         """Return whether a server is known to want a login, without looking for one in the store."""
-        return may_log_in(spec) and (for_itself(spec) or resource_of(spec) in self._metadata)
+        return may_log_in(spec) and (logs_in_for_gateway(spec) or resource_of(spec) in self._metadata)
 
-    async def _note(self, owner: LoginOwner, spec: ServerSpec, challenge: Challenge) -> bool:
+    async def _note_challenge(self, owner: LoginOwner, spec: ServerSpec, challenge: Challenge) -> bool:
         """Note what a server said when it refused a request of an owner; return whether it offers a login at all."""
         resource = resource_of(spec)
         if time.monotonic() < self._without.get(resource, 0.0) and not challenge.resource_metadata:
@@ -76,22 +76,22 @@ class McpLogins:
         self._challenges[LoginGrantKey(owner, resource)] = challenge
         return True
 
-    def of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
+    def login_of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
         """Return what a connection of an owner shows; None for a server that cannot want a login."""
         if not may_log_in(spec):
             return None
         key = None if owner is None else LoginGrantKey(owner, resource_of(spec))
-        note = partial(self._note, LoginOwner() if owner is None else owner)
+        note = partial(self._note_challenge, LoginOwner() if owner is None else owner)
         return ConnectionLogin(spec, owner, self._keeper, key, note)
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, as far as a server has said; None where none is."""
-        if not isinstance(spec, ServerSpec) or not await self.wanted(spec):
+        if not isinstance(spec, ServerSpec) or not await self.wants_login(spec):
             return None
-        if for_itself(spec):
-            await self.has(spec, LoginOwner())
+        if logs_in_for_gateway(spec):
+            await self.has_login(spec, LoginOwner())
             return None
-        if await self.has(spec, owner):
+        if await self.has_login(spec, owner):
             return None
         return LoginNeed(plugin=spec.name, owner=owner, scopes=self.scopes_wanted(spec, owner))
 
@@ -105,33 +105,33 @@ class McpLogins:
         said = self._challenges.get(key, nobodys)
         return replace(said, resource_metadata=self._metadata.get(key.resource, ""))
 
-    async def has(self, spec: ServerSpec, owner: LoginOwner) -> bool:
+    async def has_login(self, spec: ServerSpec, owner: LoginOwner) -> bool:
         """Return whether an owner has a login that counts, or that can be renewed.
 
         Where the gateway logs in for itself, it does so now; raises ``ToolUnavailableError`` where it cannot.
         """
         key = LoginGrantKey(owner, resource_of(spec))
-        if self._keeper.at_hand(key) is not None:
+        if self._keeper.grant_if_at_hand(key) is not None:
             return True
         held = await self._keeper.read(key)
-        if held is not None and held.lasts():
+        if held is not None and held.is_alive():
             return True
-        if for_itself(spec) and owner == LoginOwner():
-            await self._keeper.obtain(key, partial(self._granted_to_gateway, spec))
+        if logs_in_for_gateway(spec) and owner == LoginOwner():
+            await self._keeper.obtain_grant(key, partial(self._granted_to_gateway, spec))
             return True
         return False
 
     async def login_id(self, spec: ServerSpec, owner: LoginOwner) -> str | None:
         """Return which login of an owner's counts, the same however often it is renewed; None without one."""
         key = LoginGrantKey(owner, resource_of(spec))
-        held = self._keeper.at_hand(key) or await self._keeper.read(key)
-        return held.grant.login_id if held is not None and held.lasts() else None
+        held = self._keeper.grant_if_at_hand(key) or await self._keeper.read(key)
+        return held.grant.login_id if held is not None and held.is_alive() else None
 
-    async def _renewed(self, grant: LoginGrant) -> LoginGrant:
+    async def _renew_tokens(self, grant: LoginGrant) -> LoginGrant:
         """Return a grant with new tokens; an issuer that does not know its client any more gets a new one next time."""
         try:
             async with LoginWeb(grant.resource) as web:
-                return await token_requests.renewed(web, grant)
+                return await token_requests.renew_tokens(web, grant)
         except token_requests.RefusedTokensError as error:
             if error.code == "invalid_client":
                 await forget(self._store, grant.issuer, grant.client_id)
@@ -143,7 +143,7 @@ class McpLogins:
         try:
             async with LoginWeb(spec.url or "") as web:
                 issuer = await find_issuer(web, spec, Challenge(), auth.scopes)
-                identity = configured(spec, issuer)
+                identity = configured_identity(spec, issuer)
                 if identity is None or auth.kind not in ("client_credentials", "private_key_jwt"):
                     raise ToolUnavailableError(
                         f"{spec.label} has `kind: {auth.kind}` in `auth` and no `client_id`.",
@@ -162,13 +162,13 @@ class McpLogins:
 
         Raises ``ToolUnavailableError`` where the gateway logs in for itself, and cannot.
         """
-        if for_itself(spec):
-            return LoginOwner() if await self.has(spec, LoginOwner()) else None
+        if logs_in_for_gateway(spec):
+            return LoginOwner() if await self.has_login(spec, LoginOwner()) else None
         return next(iter(await self._owners(resource_of(spec))), None)
 
     async def holders(self, spec: PluginSpec) -> Sequence[LoginOwner] | None:
         """Return who has a login to a server that counts, the newest first; None where it wants none."""
-        if not isinstance(spec, ServerSpec) or not spec.url or not await self.wanted(spec):
+        if not isinstance(spec, ServerSpec) or not spec.url or not await self.wants_login(spec):
             return None
         return await self._owners(resource_of(spec))
 
@@ -180,7 +180,7 @@ class McpLogins:
             if key.resource != resource:
                 continue
             held = await self._keeper.read(key)
-            if held is not None and held.lasts():
+            if held is not None and held.is_alive():
                 found.append((held.grant.obtained_at, key.owner))
         return [owner for _, owner in sorted(found, reverse=True)]
 
@@ -200,7 +200,7 @@ class McpLogins:
 
         The gateway logs in for itself, or the server refuses the scopes that it asks for, fresh from a login.
         """
-        if for_itself(spec):
+        if logs_in_for_gateway(spec):
             scopes = f"; it wants one that allows {' '.join(need.scopes)}" if need.scopes else ""
             raise ToolUnavailableError(
                 f"{spec.label} is not available: it refuses the login of the gateway{scopes}.",
@@ -237,7 +237,7 @@ class McpLogins:
         for stored in await self._store.all_sealed("grant"):
             key = grant_key_of(stored.key)
             held = await self._keeper.read(key)
-            found.append(_shown(key, None if held is None else held.grant))
+            found.append(_shown_login(key, None if held is None else held.grant))
         return found
 
     async def end(self, spec: PluginSpec, owner: LoginOwner) -> bool:
@@ -261,7 +261,7 @@ class McpLogins:
         await self._keeper.aclose()
 
 
-def _shown(key: LoginGrantKey, grant: LoginGrant | None) -> Login:
+def _shown_login(key: LoginGrantKey, grant: LoginGrant | None) -> Login:
     return Login(
         plugin="",
         resource=key.resource,

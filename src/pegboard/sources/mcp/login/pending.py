@@ -26,12 +26,12 @@ from pegboard.errors import PegboardError, ToolUnavailableError, UsageError
 from pegboard.ports.logins import LoginState
 from pegboard.sources.mcp.login.callback import PATH, CallbackServer
 from pegboard.sources.mcp.login.challenge import Challenge
-from pegboard.sources.mcp.login.device import DeviceLogin, device_login, granted
+from pegboard.sources.mcp.login.device import DeviceLogin, device_login, wait_for_grant
 from pegboard.sources.mcp.login.discovery import Issuer, IssuerMetadata, find_issuer, resource_of
 from pegboard.sources.mcp.login.grant import LoginGrant
-from pegboard.sources.mcp.login.identity import Identity, configured, forget, register, registered
+from pegboard.sources.mcp.login.identity import Identity, configured_identity, forget, register, registered_identity
 from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
-from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
+from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchange_code
 from pegboard.sources.mcp.login.web import LoginWeb, place_of, require_safe
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks, call_later_detached
@@ -85,7 +85,7 @@ class PendingLogins:
     def __init__(self, store: SealedStore, keeper: GrantKeeper) -> None:
         self._store = store
         self._keeper = keeper
-        self._callback = CallbackServer(self._answered)
+        self._callback = CallbackServer(self._complete_answer)
         self._begun: dict[
             tuple[LoginGrantKey, str | None], PendingLogin
         ] = {}  # by where the browser comes back to, too
@@ -100,19 +100,19 @@ class PendingLogins:
         key = LoginGrantKey(need.owner, resource_of(spec)), redirect
         async with self._beginning.setdefault(key[0].resource, asyncio.Lock()):  # a slow server holds up no other
             known = self._begun.get(key)
-            if known is not None and (known.code or not device) and await self._still_open(known, need):
+            if known is not None and (known.code or not device) and await self._is_still_open(known, need):
                 return known
-            pending = self._begun[key] = await self._begin(spec, need, challenge, redirect, device=device)
-            call_later_detached(LASTS, self._ended, pending)
+            pending = self._begun[key] = await self._begin_login(spec, need, challenge, redirect, device=device)
+            call_later_detached(LASTS, self._finish_login, pending)
             return pending
 
-    async def _still_open(self, known: PendingLogin, need: LoginNeed) -> bool:
+    async def _is_still_open(self, known: PendingLogin, need: LoginNeed) -> bool:
         stored = await self._store.sealed("login", known.id)
-        asked = None if stored is None else _read(stored.text)
+        asked = None if stored is None else _read_request(stored.text)
         enough = asked is not None and set(need.scopes) <= set(asked.scopes)
         return enough and known.expires_at - time.time() > _SOON
 
-    async def _begin(
+    async def _begin_login(
         self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
         held = await self._keeper.read(LoginGrantKey(need.owner, resource_of(spec)))
@@ -158,13 +158,15 @@ class PendingLogins:
     async def _watch_device(self, asked: LoginRequest, typed: DeviceLogin) -> None:
         """Complete a login once its code was typed elsewhere, unless another way is quicker."""
         try:
-            grant = await granted(asked.named, asked.identity, asked.server, typed, until=asked.pending.expires_at)
+            grant = await wait_for_grant(
+                asked.named, asked.identity, asked.server, typed, until=asked.pending.expires_at
+            )
             if grant is None or asked.pending not in self._begun.values():
                 return
-            await self._taken(asked.state, None)
-            await self._keep(asked, grant)
+            await self._take_request(asked.state, None)
+            await self._keep_grant(asked, grant)
             await self._store.seal("login", asked.pending.id, None, expected=None)
-            self._ended(asked.pending)
+            self._finish_login(asked.pending)
             await self._end_others(asked.key)
         except PegboardError as error:
             log.warning("The login to '%s' by a code did not work: %s", asked.pending.plugin, error)
@@ -173,7 +175,7 @@ class PendingLogins:
         self, web: LoginWeb, spec: ServerSpec, issuer: Issuer, redirect: str | None
     ) -> tuple[Identity, str]:
         """Return as whom to ask, and where the browser comes back to, which an issuer may know by its port."""
-        known = configured(spec, issuer) or await registered(self._store, issuer)
+        known = configured_identity(spec, issuer) or await registered_identity(self._store, issuer)
         if redirect is None:
             before = urlsplit(known.redirect if known is not None else "")
             port = await self._callback.open((before.port or 0) if before.path == PATH else 0)
@@ -187,17 +189,17 @@ class PendingLogins:
 
     async def complete(self, answer: Mapping[str, str], owner: LoginOwner | None) -> PendingLogin:
         """Store the grant of a pending login, which counts no more; raises ``UsageError``."""
-        asked = await self._taken(answer.get("state", ""), owner)
+        asked = await self._take_request(answer.get("state", ""), owner)
         try:
             if answer.get("error"):
                 text = one_line(answer.get("error_description", ""), limit=200)
                 why = f"{one_line(answer['error'], limit=60)}{f' ({text})' if text else ''}"
-                raise _failed(f"{place_of(asked.issuer)} answered: {why}.")
+                raise _login_error(f"{place_of(asked.issuer)} answered: {why}.")
             _require_issuer(asked, answer.get("iss"))
             await self._exchange(asked, answer.get("code", ""))
         finally:
             await self._store.seal("login", asked.pending.id, None, expected=None)
-            self._ended(asked.pending)
+            self._finish_login(asked.pending)
         await self._end_others(asked.key)
         return asked.pending
 
@@ -205,53 +207,55 @@ class PendingLogins:
         """End what else was begun for a login that stands now: nobody need complete it."""
         for other in [pending for (known, _), pending in self._begun.items() if known == key]:
             await self._store.seal("login", other.id, None, expected=None)
-            self._ended(other)
+            self._finish_login(other)
 
     async def pending(self, login_id: str) -> PendingLogin | None:
         """Return a login that is still to be completed, by its id or the ``state`` of an answer; else None."""
         number, _, secret = login_id.partition(".")
         stored = await self._store.sealed("login", number)
-        asked = None if stored is None else _read(stored.text)
+        asked = None if stored is None else _read_request(stored.text)
         if asked is None or asked.taken or asked.pending.expires_at <= time.time():
             return None
         fits = not secret or secrets.compare_digest(asked.state.encode(), login_id.encode())
         return asked.pending if fits else None
 
-    async def _taken(self, state: str, owner: LoginOwner | None) -> LoginRequest:
+    async def _take_request(self, state: str, owner: LoginOwner | None) -> LoginRequest:
         """Return what was asked for, marked in the same breath as taken: nobody else completes it."""
         number = state.partition(".")[0]
         stored = await self._store.sealed("login", number)
-        asked = None if stored is None else _read(stored.text)
+        asked = None if stored is None else _read_request(stored.text)
         known = asked is not None and secrets.compare_digest(asked.state.encode(), state.encode())
         if stored is None or asked is None or not known or owner not in (None, asked.pending.owner):
-            raise _failed("No login is pending under this address: it was completed, has expired, or is another's.")
+            raise _login_error(
+                "No login is pending under this address: it was completed, has expired, or is another's."
+            )
         text = to_json(replace(asked, taken=True)).decode()
         expires_at = asked.pending.expires_at
         version = await self._store.seal("login", number, text, expected=stored.version, expires_at=expires_at)
         if asked.taken or version is None:
-            raise _failed("This login is being completed already.")
+            raise _login_error("This login is being completed already.")
         return asked
 
     async def _exchange(self, asked: LoginRequest, code: str) -> None:
         try:
             async with LoginWeb(asked.server) as web:
-                grant = await exchanged(
+                grant = await exchange_code(
                     web, asked.named, asked.identity, code=code, verifier=asked.verifier, redirect=asked.redirect
                 )
         except RefusedTokensError as error:
             if error.code == "invalid_client":
                 await forget(self._store, asked.issuer, asked.identity.client_id)
-            raise _failed(f"{place_of(asked.issuer)} gave no tokens: {error}.") from None
+            raise _login_error(f"{place_of(asked.issuer)} gave no tokens: {error}.") from None
         except ToolUnavailableError as error:
-            raise _failed(error.message) from None
-        await self._keep(asked, grant)
+            raise _login_error(error.message) from None
+        await self._keep_grant(asked, grant)
 
-    async def _keep(self, asked: LoginRequest, grant: LoginGrant) -> None:
+    async def _keep_grant(self, asked: LoginRequest, grant: LoginGrant) -> None:
         before = await self._keeper.read(asked.key)
         wider = before is not None and not before.grant.refused and set(grant.scopes) > set(before.grant.scopes)
         await self._keeper.keep(asked.key, grant, "step_up" if wider else "login")
 
-    async def _answered(self, answer: Mapping[str, str]) -> str:
+    async def _complete_answer(self, answer: Mapping[str, str]) -> str:
         try:
             await self.complete(answer, None)
         except PegboardError as error:
@@ -274,7 +278,7 @@ class PendingLogins:
         began = pending.expires_at - LASTS
         return "completed" if held is not None and held.counts() and held.grant.obtained_at >= began else "failed"
 
-    def _ended(self, pending: PendingLogin) -> None:
+    def _finish_login(self, pending: PendingLogin) -> None:
         self._begun = {key: known for key, known in self._begun.items() if known != pending}
         if (changed := self._changed.pop(pending.id, None)) is not None:
             changed.set()
@@ -313,14 +317,14 @@ def _require_issuer(asked: LoginRequest, said: str | None) -> None:
     demanded = asked.metadata.authorization_response_iss_parameter_supported
     if (said is None and not demanded) or said == expected:
         return
-    raise _failed(f"The answer is not one of {place_of(expected)}, which was asked.")
+    raise _login_error(f"The answer is not one of {place_of(expected)}, which was asked.")
 
 
-def _failed(why: str) -> UsageError:
+def _login_error(why: str) -> UsageError:
     return UsageError(why, code="login_failed", hint="Start the login again.")
 
 
-def _read(text: str | None) -> LoginRequest | None:
+def _read_request(text: str | None) -> LoginRequest | None:
     try:
         return None if text is None else _ASKED.validate_json(text)
     except ValidationError:

@@ -46,7 +46,7 @@ class RefusedTokensError(Exception):
         self.text = text
 
 
-async def exchanged(
+async def exchange_code(
     web: LoginWeb, issuer: Issuer, identity: Identity, *, code: str, verifier: str, redirect: str
 ) -> LoginGrant:
     """Return the grant for a code.
@@ -54,7 +54,7 @@ async def exchanged(
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
     """
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, "code_verifier": verifier}
-    return await _granted(web, issuer, identity, form, "code")
+    return await _request_grant(web, issuer, identity, form, "code")
 
 
 async def granted_to_gateway(web: LoginWeb, issuer: Issuer, identity: Identity, kind: GrantKind) -> LoginGrant:
@@ -63,7 +63,7 @@ async def granted_to_gateway(web: LoginWeb, issuer: Issuer, identity: Identity, 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
     """
     scope = {"scope": " ".join(issuer.scopes)} if issuer.scopes else {}
-    return await _granted(web, issuer, identity, {"grant_type": "client_credentials", **scope}, kind)
+    return await _request_grant(web, issuer, identity, {"grant_type": "client_credentials", **scope}, kind)
 
 
 async def device_begun(web: LoginWeb, issuer: Issuer, identity: Identity) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ async def device_begun(web: LoginWeb, issuer: Issuer, identity: Identity) -> Map
     """
     scope = {"scope": " ".join(issuer.scopes)} if issuer.scopes else {}
     endpoint = issuer.metadata.device_authorization_endpoint or ""
-    return await _asked(web, endpoint, issuer.name, identity, {**scope, "resource": issuer.resource})
+    return await _request_tokens(web, endpoint, issuer.name, identity, {**scope, "resource": issuer.resource})
 
 
 async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, device_code: str) -> LoginGrant:
@@ -81,21 +81,21 @@ async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, d
 
     Raises ``RefusedTokensError``, with ``authorization_pending`` until then, and ``ToolUnavailableError``.
     """
-    return await _granted(web, issuer, identity, {"grant_type": DEVICE_CODE, "device_code": device_code}, "code")
+    return await _request_grant(web, issuer, identity, {"grant_type": DEVICE_CODE, "device_code": device_code}, "code")
 
 
-async def _granted(
+async def _request_grant(
     web: LoginWeb, issuer: Issuer, identity: Identity, form: Mapping[str, str], kind: GrantKind
 ) -> LoginGrant:
     endpoint = str(issuer.metadata.token_endpoint)
     asked_at = time.time()
-    answer = await _asked(web, endpoint, issuer.name, identity, {**form, "resource": issuer.resource})
+    answer = await _request_tokens(web, endpoint, issuer.name, identity, {**form, "resource": issuer.resource})
     revocation = issuer.metadata.revocation_endpoint
     return LoginGrant(
         access_token=_token(answer, endpoint),
         refresh_token=_text(answer, "refresh_token") if kind == "code" else "",
         obtained_at=asked_at,
-        expires_at=_end(answer, asked_at),
+        expires_at=_end_of_token(answer, asked_at),
         scopes=tuple(_text(answer, "scope").split()) or issuer.scopes,
         issuer=issuer.name,
         resource=issuer.resource,
@@ -109,7 +109,7 @@ async def _granted(
     )
 
 
-async def renewed(web: LoginWeb, grant: LoginGrant) -> LoginGrant:
+async def renew_tokens(web: LoginWeb, grant: LoginGrant) -> LoginGrant:
     """Return the grant with new tokens; what the issuer leaves unsaid stays as it was.
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
@@ -119,13 +119,13 @@ async def renewed(web: LoginWeb, grant: LoginGrant) -> LoginGrant:
         scope = {"scope": " ".join(grant.scopes)} if grant.scopes else {}
         form = {"grant_type": "client_credentials", "resource": grant.resource, **scope}
     asked_at = time.time()
-    answer = await _asked(web, grant.token_endpoint, grant.issuer, _identity(grant), form)
+    answer = await _request_tokens(web, grant.token_endpoint, grant.issuer, _identity(grant), form)
     return replace(
         grant,
         access_token=_token(answer, grant.token_endpoint),
         refresh_token=_text(answer, "refresh_token") or grant.refresh_token,
         obtained_at=asked_at,
-        expires_at=_end(answer, asked_at),
+        expires_at=_end_of_token(answer, asked_at),
         scopes=tuple(_text(answer, "scope").split()) or grant.scopes,
         renewed=True,
     )
@@ -137,7 +137,9 @@ async def revoke(web: LoginWeb, grant: LoginGrant) -> None:
         return
     for kind, token in (("refresh_token", grant.refresh_token), ("access_token", grant.access_token)):
         if token:
-            form, headers = _shown(_identity(grant), grant.issuer, {"token": token, "token_type_hint": kind})
+            form, headers = _client_credentials(
+                _identity(grant), grant.issuer, {"token": token, "token_type_hint": kind}
+            )
             await web.request("POST", grant.revocation_endpoint, form=form, headers=headers)
 
 
@@ -145,10 +147,10 @@ def _identity(grant: LoginGrant) -> Identity:
     return Identity(client_id=grant.client_id, client_secret=grant.client_secret, method=grant.method)
 
 
-async def _asked(
+async def _request_tokens(
     web: LoginWeb, endpoint: str, issuer: str, identity: Identity, form: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    body, headers = _shown(identity, issuer, form)
+    body, headers = _client_credentials(identity, issuer, form)
     response = await web.request("POST", endpoint, form=body, headers=headers)
     try:
         answer: Any = from_json(response.content)
@@ -175,7 +177,9 @@ def _pause(said: str) -> float | None:
     return min(float(said), _LONGEST_PAUSE) if said.isascii() and said.isdigit() else None
 
 
-def _shown(identity: Identity, issuer: str, form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _client_credentials(
+    identity: Identity, issuer: str, form: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return the form and the headers by which a client shows who it is (RFC 6749, 2.3.1; RFC 7523, 2.2)."""
     if identity.method == "private_key_jwt":
         shown = {"client_assertion_type": _ASSERTION, "client_assertion": _assertion(identity, issuer)}
@@ -224,7 +228,7 @@ def _text(answer: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _end(answer: Mapping[str, Any], asked_at: float) -> float | None:
+def _end_of_token(answer: Mapping[str, Any], asked_at: float) -> float | None:
     """Return when a token ends, by our clock: from when it was asked for, whatever the clock of the issuer says."""
     value = answer.get("expires_in")
     try:

@@ -13,7 +13,13 @@ from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.proxies import ProxiedClient
-from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, STATUSES, RedirectError, too_many, within_origin
+from pegboard.sources.mcp.wire.redirects import (
+    MOST_REDIRECTS,
+    STATUSES,
+    RedirectError,
+    too_many_redirects,
+    within_origin,
+)
 from pegboard.support.hosts import address_of, is_loopback
 from pegboard.support.version import __version__
 
@@ -59,7 +65,7 @@ class LoginWeb:
         try:
             async with asyncio.timeout(WITHIN):
                 request = self._client.build_request(method, url, data=form, json=json, headers=headers)
-                return await self._followed(self._client, request)
+                return await self._follow_redirects(self._client, request)
         except TimeoutError:
             raise ToolUnavailableError(f"{place_of(url)} did not answer within {WITHIN:g} s.") from None
         except RedirectError as error:
@@ -68,16 +74,16 @@ class LoginWeb:
             why = one_line(str(error) or type(error).__name__, limit=200)
             raise ToolUnavailableError(f"{place_of(url)} cannot be reached: {why}.") from None
 
-    async def _followed(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    async def _follow_redirects(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request, from where it is redirected within its origin."""
         followed = 0
         while True:
-            response = await _whole(await client.send(request, stream=True))
+            response = await _read_whole(await client.send(request, stream=True))
             if response.status_code not in STATUSES:
                 return response
             try:
                 if followed == MOST_REDIRECTS:
-                    raise too_many(request.url)
+                    raise too_many_redirects(request.url)
                 request.url = within_origin(request.url, response.headers.get("location", ""))
             except RedirectError:
                 if request.method == "POST":
@@ -86,7 +92,7 @@ class LoginWeb:
             followed += 1
 
 
-async def _whole(response: httpx2.Response) -> httpx2.Response:
+async def _read_whole(response: httpx2.Response) -> httpx2.Response:
     """Return an answer that is read whole, with the headers that matter."""
     body = b""
     try:

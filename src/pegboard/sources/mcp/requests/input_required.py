@@ -33,7 +33,7 @@ async def final_result(first: RawResult, call: Call, again: Again) -> RawResult:
         requests: object = result.get("inputRequests")
         more: dict[str, Any] = {}
         if isinstance(requests, dict) and requests:
-            more["inputResponses"] = await _answers(cast("dict[str, Any]", requests), call)
+            more["inputResponses"] = await _collect_answers(cast("dict[str, Any]", requests), call)
             backoff.reset()
         else:  # the server only wants to be called again
             await backoff.wait()
@@ -46,9 +46,9 @@ async def final_result(first: RawResult, call: Call, again: Again) -> RawResult:
     return result
 
 
-async def _answers(requests: dict[str, Any], call: Call) -> dict[str, JsonObject]:
+async def _collect_answers(requests: dict[str, Any], call: Call) -> dict[str, JsonObject]:
     """Return the answers by key, all asked for at once; the first refusal ends the others."""
-    tasks = [asyncio.ensure_future(_answer(key, request, call)) for key, request in requests.items()]
+    tasks = [asyncio.ensure_future(_answer_question(key, request, call)) for key, request in requests.items()]
     try:
         answers = await asyncio.gather(*tasks)
     except AskRefusedError as error:
@@ -59,7 +59,7 @@ async def _answers(requests: dict[str, Any], call: Call) -> dict[str, JsonObject
     return {key: dict(answer) for key, answer in zip(requests, answers, strict=True)}
 
 
-async def _answer(key: str, request: Any, call: Call) -> JsonObject:
+async def _answer_question(key: str, request: Any, call: Call) -> JsonObject:
     match request:
         case {"method": str() as method} if method in ASKED:
             params: object = cast("dict[str, Any]", request).get("params")

@@ -16,19 +16,19 @@ from pegboard.errors import NeedsLoginError, ToolUnavailableError, UpstreamError
 from pegboard.ports import CallContext, OtherDefinitionError
 from pegboard.sources.confinement import refusal_lines, with_refusals
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
+from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, wanted_scopes, was_not_sent
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
 from pegboard.sources.mcp.wire.http_client import ends_session
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 from pegboard.sources.mcp.wire.request_outcomes import (
-    GoneError,
+    ConnectionEndedError,
     InFlight,
     InvalidAnswerError,
     ListUnreadError,
     TooLargeError,
-    too_large,
+    too_large_clause,
 )
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
 from pegboard.sources.mcp.wire.upstream_call import Call
@@ -48,10 +48,12 @@ def call(
     meta = meta_for_upstream(context.meta) if context.meta else None
     made = Call(tool.name, arguments, meta, context.progress, context.client)
     repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-    return run(connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made, tool=tool)
+    return run_with_retry(
+        connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made, tool=tool
+    )
 
 
-async def run(
+async def run_with_retry(
     connection: Connection,
     spec: ServerSpec,
     what: str,
@@ -75,31 +77,31 @@ async def run(
     tries = 0
     while True:
         tries += 1
-        live = connection.live or await connection.up(made)
+        live = connection.live or await connection.ensure_up(made)
         if tool is not None and connection.reads is not None and not live.lists(tool):
-            live = await _on_listed(connection, spec, tool)
+            live = await _connection_with_list(connection, spec, tool)
         if made is not None:
             made.forgotten = live.forgotten
         try:
             if made is not None and connection.one_at_a_time:
-                async with live.server_requests.alone():
-                    return await _once(connection, live, spec, what, work, made)
-            return await _once(connection, live, spec, what, work, made)
+                async with live.server_requests.wait_until_alone():
+                    return await _run_once(connection, live, spec, what, work, made)
+            return await _run_once(connection, live, spec, what, work, made)
         except ListUnreadError:
             tries -= 1
-        except GoneError as gone:
+        except ConnectionEndedError as gone:
             live.forget_list()
-            how = await connection.lost(live, gone.reason, dead=gone.dead)
+            how = await connection.note_lost(live, gone.reason, dead=gone.dead)
             if live.oversized:
-                raise _too_large(spec, what) from None
+                raise _too_large_error(spec, what) from None
             if tries > 1 or (gone.sent and not repeatable):
-                raise _went_away(spec, what, how, sent=gone.sent, tries=tries) from None
+                raise _went_away_error(spec, what, how, sent=gone.sent, tries=tries) from None
         except ToolUnavailableError as refused:  # nothing ran: with other credentials it may
-            if tries > 1 or not _unauthorized(refused) or not await connection.renew(live):
+            if tries > 1 or not _is_unauthorized(refused) or not await connection.renew(live):
                 raise
 
 
-async def _on_listed(connection: Connection, spec: ServerSpec, tool: Tool) -> OpenConnection:
+async def _connection_with_list(connection: Connection, spec: ServerSpec, tool: Tool) -> OpenConnection:
     """Return the connection once its list was read, if that has just this definition of a tool (A4).
 
     A list that was being read already may be older than the definition, and is read once more.
@@ -119,7 +121,7 @@ async def _on_listed(connection: Connection, spec: ServerSpec, tool: Tool) -> Op
     )
 
 
-async def _once(
+async def _run_once(
     connection: Connection, live: OpenConnection, spec: ServerSpec, what: str, work: Work, made: Call | None
 ) -> Any:
     limit = TimeLimit(live.limits, spec.timeout)
@@ -133,18 +135,18 @@ async def _once(
     except TimeoutError:
         if not limit.ran_out:
             raise
-        raise _too_slow(spec, what) from None
+        raise _too_slow_error(spec, what) from None
     except InvalidAnswerError as error:
         raise UpstreamError(connection.mask(f"{spec.label} failed at {what!r}: {error}.")) from None
     except TooLargeError:
-        raise _too_large(spec, what) from None
+        raise _too_large_error(spec, what) from None
     except (UnicodeEncodeError, PydanticSerializationError) as error:
         raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
         raise _failure(connection, live, spec, what, error, is_call=made is not None) from error
     finally:
         connection.usage.end()
-    connection.history.answered()
+    connection.history.note_answered()
     if made is not None and answer.is_error:
         return _with_refusals(connection, live, answer, made)
     return answer
@@ -157,19 +159,19 @@ def _failure(
     if not http_failure(error):
         connection.history.forget_failures()
         if live.http_session and ends_session(error.message):
-            return GoneError(f"it answered: {one_line(error.message)}", _answered(), dead=True)
+            return ConnectionEndedError(f"it answered: {one_line(error.message)}", _answered_in_flight(), dead=True)
     found = connection.read_refusals(error.message)
-    refused = _refused(spec, connection.mask, what, error, is_call=is_call)
+    refused = _error_of_refusal(spec, connection.mask, what, error, is_call=is_call)
     refused.hint = refused.hint or " ".join(refusal_lines(spec.label, found))
     if (scopes := wanted_scopes(error)) is not None:
         return NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
     if isinstance(refused, ToolUnavailableError):
-        connection.history.unreached(refused.message)
+        connection.history.note_unreached(refused.message)
         live.forget_list()
     return refused
 
 
-def _answered() -> InFlight:
+def _answered_in_flight() -> InFlight:
     """Return what is known of a request that was answered."""
     in_flight = InFlight()
     in_flight.sent = True
@@ -186,13 +188,13 @@ def _with_refusals(connection: Connection, live: OpenConnection, result: CallRes
     return with_refusals(result, connection.spec.label, refused)
 
 
-def _unauthorized(refused: ToolUnavailableError) -> bool:
+def _is_unauthorized(refused: ToolUnavailableError) -> bool:
     cause = refused.__cause__
     marked = http_failure(cause) if isinstance(cause, MCPError) else None
     return marked is not None and marked[1] == _UNAUTHORIZED
 
 
-def _refused(
+def _error_of_refusal(
     spec: ServerSpec, mask: Callable[[str], str], what: str, error: MCPError, *, is_call: bool
 ) -> ToolUnavailableError | UpstreamError:
     """Return the error for an answer that is one, or for a server that could not be asked."""
@@ -202,7 +204,7 @@ def _refused(
         return UpstreamError(
             mask(reason), hint=f"What is sent as credentials (`{spec.section}`) may not be enough for it."
         )
-    if unreached(error) or (marked is not None and marked[1] in {401, 403}):
+    if was_not_sent(error) or (marked is not None and marked[1] in {401, 403}):
         reason, hint = reason_of(error, spec)
         return Fault(reason=mask(reason), hint=hint).error(spec)
     if marked is not None:
@@ -214,7 +216,7 @@ def _refused(
     return refused
 
 
-def _went_away(spec: ServerSpec, what: str, how: str, *, sent: bool, tries: int) -> UpstreamError:
+def _went_away_error(spec: ServerSpec, what: str, how: str, *, sent: bool, tries: int) -> UpstreamError:
     """Return the error for a call whose server ended; its hint says whether the call may have run."""
     match sent, tries:
         case True, 1:
@@ -229,12 +231,12 @@ def _went_away(spec: ServerSpec, what: str, how: str, *, sent: bool, tries: int)
     )
 
 
-def _too_large(spec: ServerSpec, what: str) -> UpstreamError:
-    reason = too_large(spec.message_limit)
+def _too_large_error(spec: ServerSpec, what: str) -> UpstreamError:
+    reason = too_large_clause(spec.message_limit)
     return UpstreamError(f"{spec.label} failed at {what!r}: {reason}.", hint=spec.limit_hint)
 
 
-def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
+def _too_slow_error(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
     return UpstreamTimeoutError(
         f"{spec.label} did not answer {what!r} within {spec.timeout:g} s.",
         hint=f"Set a longer `timeout` in `{spec.section}` if the tool needs it.",

@@ -20,11 +20,17 @@ from pegboard.sources.mcp.connection.failure_reasons import http_failure
 from pegboard.sources.mcp.requests.input_required import final_result
 from pegboard.sources.mcp.wire.convert import result_of
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE
-from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT, unparsed
+from pegboard.sources.mcp.wire.messages import (
+    EVENT_TOO_LARGE,
+    STREAM_ENDED,
+    UNPARSED,
+    UNPARSED_EVENT,
+    unreadable_answer_text,
+)
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     IN_FLIGHT,
-    GoneError,
+    ConnectionEndedError,
     InFlight,
     InvalidAnswerError,
     TooLargeError,
@@ -39,7 +45,7 @@ _SUBSCRIBED_WITHIN = 1.0
 _UNPARSED = (UNPARSED, UNPARSED_EVENT)
 
 
-class InOrder:
+class OrderedProgress:
     """Progress that is passed on one report at a time, in the order of arrival, before the answer."""
 
     def __init__(self, inner: Progress) -> None:
@@ -51,7 +57,7 @@ class InOrder:
         async with self._turn:
             await self._inner(progress, total, message)
 
-    async def drained(self) -> None:
+    async def wait_until_reported(self) -> None:
         """Wait for the reports that came before."""
         async with self._turn:
             pass
@@ -68,7 +74,7 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
     requests.begin(call)
     try:
         if requests.logs.supported and call.client is not None:
-            await requests.logs.agree_on(call.client)
+            await requests.logs.set_log_level_for(call.client)
         try:
             raw = await (_call_by_sdk(call, live, EMPTY) if live.fast_call is None else live.fast_call(call))
         except UseSdkError:
@@ -76,7 +82,7 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
         if raw.get("resultType") == "input_required":
             raw = await final_result(raw, call, partial(_call_by_sdk, call, live))
         if call.passes_on:
-            await call.drained()
+            await call.wait_until_passed_on()
     finally:
         if live.http_closes:  # the next call has a connection of its own
             live.listed = None
@@ -96,7 +102,7 @@ async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> di
     about = {"_meta": dict(meta)} if meta else {}
     params = {"name": call.name, "arguments": dict(call.arguments), **task_of(call, live), **more, **about}
     request = types.Request[dict[str, Any], str](method="tools/call", params=params)
-    ordered = None if call.progress is None else InOrder(call.progress)
+    ordered = None if call.progress is None else OrderedProgress(call.progress)
 
     async def send() -> Any:
         token = CURRENT_CALL.set(call)
@@ -106,14 +112,14 @@ async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> di
             CURRENT_CALL.reset(token)
 
     try:
-        raw, _ = await _ask(live, InFlight(client=call.client), send)
+        raw, _ = await _send_request(live, InFlight(client=call.client), send)
     except MCPError as error:
         if error.code != types.HEADER_MISMATCH:
             raise
         await list_tools(live)  # the server wants headers that follow from the listed schema
-        raw, _ = await _ask(live, InFlight(client=call.client), send)
+        raw, _ = await _send_request(live, InFlight(client=call.client), send)
     if ordered is not None:
-        await ordered.drained()
+        await ordered.wait_until_reported()
     return raw
 
 
@@ -135,7 +141,7 @@ async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
         async def send(params: types.PaginatedRequestParams = params) -> types.ListToolsResult:
             return await live.client.session.list_tools(params=params)
 
-        raw, page = await _ask(live, in_flight, send)
+        raw, page = await _send_request(live, in_flight, send)
         assert page is not None  # a list that the SDK refuses is refused
         usable = {tool.name for tool in page.tools}
         for tool in cast("list[dict[str, Any]]", raw["tools"]):
@@ -155,7 +161,7 @@ async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-async def _ask(
+async def _send_request(
     live: OpenConnection, in_flight: InFlight, send: Callable[[], Awaitable[T]]
 ) -> tuple[dict[str, Any], T | None]:
     """Send one request and return the answer as it stood on the wire, and as the SDK made of it.
@@ -167,18 +173,18 @@ async def _ask(
         result = await send()
     except MCPError as error:
         if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
-            raise InvalidAnswerError(unparsed(error.message)) from None
+            raise InvalidAnswerError(unreadable_answer_text(error.message)) from None
         if _is_too_large(error):
             raise TooLargeError from None
-        raise _gone(error, in_flight) or error from None
+        raise _connection_end(error, in_flight) or error from None
     except ValidationError as error:
         if in_flight.raw is None or in_flight.listing:
-            raise InvalidAnswerError(f"its answer is not valid: {_first(error)}") from None
+            raise InvalidAnswerError(f"its answer is not valid: {_first_error(error)}") from None
         return in_flight.raw, None
     except RuntimeError as error:
         if live.alive():
             raise
-        raise GoneError(live.reason, in_flight, dead=True) from error
+        raise ConnectionEndedError(live.reason, in_flight, dead=True) from error
     finally:
         IN_FLIGHT.reset(token)
         if in_flight.number is not None:
@@ -188,33 +194,33 @@ async def _ask(
     return in_flight.raw, result
 
 
-async def ask_back(live: OpenConnection, request: Any, call: Call) -> dict[str, Any]:
+async def ask_client_back(live: OpenConnection, request: Any, call: Call) -> dict[str, Any]:
     """Return the raw result of a request of an extension, while its client may be asked back; raises as a call does."""
     requests = live.server_requests
     requests.begin_other(call)
     token = CURRENT_CALL.set(call)
     try:
-        return await answer_to(live, request, call.progress, call.client)
+        return await request_result(live, request, call.progress, call.client)
     finally:
         CURRENT_CALL.reset(token)
         if call.passes_on:
-            await call.drained()
+            await call.wait_until_passed_on()
         if requests.end(call):
             await call.finish_asking()
 
 
-async def answer_to(
+async def request_result(
     live: OpenConnection, request: Any, progress: Progress | None = None, client: Client | None = None
 ) -> dict[str, Any]:
     """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
-    ordered = None if progress is None else InOrder(progress)
+    ordered = None if progress is None else OrderedProgress(progress)
 
     async def send() -> Any:
         return await live.client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
-    raw, _ = await _ask(live, InFlight(client=client), send)
+    raw, _ = await _send_request(live, InFlight(client=client), send)
     if ordered is not None:
-        await ordered.drained()
+        await ordered.wait_until_reported()
     return raw
 
 
@@ -225,21 +231,21 @@ def _is_too_large(error: MCPError) -> bool:
     return error.code == types.CONNECTION_CLOSED and error.message.startswith(EVENT_TOO_LARGE)
 
 
-def _gone(error: MCPError, in_flight: InFlight) -> GoneError | None:
+def _connection_end(error: MCPError, in_flight: InFlight) -> ConnectionEndedError | None:
     """Return the end of the connection that an error stands for, or None."""
     # The SDK's own code for an end is one that many servers use too.
     if error.code == types.CONNECTION_CLOSED and (not in_flight.refused or error.message.startswith(STREAM_ENDED)):
-        return GoneError(one_line(error.message), in_flight, dead=not in_flight.sent)
+        return ConnectionEndedError(one_line(error.message), in_flight, dead=not in_flight.sent)
     match http_failure(error):
         case (kind, _) if kind == SESSION:
             in_flight.unread = True
-            return GoneError(error.message, in_flight, dead=True)
+            return ConnectionEndedError(error.message, in_flight, dead=True)
         case (kind, _) if kind == BROKEN:
-            return GoneError(error.message, in_flight)
+            return ConnectionEndedError(error.message, in_flight)
         case _:
             return None
 
 
-def _first(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return one_line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", limit=300)

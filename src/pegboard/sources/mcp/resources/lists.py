@@ -93,14 +93,14 @@ class _KeptLists:
     lists: dict[ListKind, _ListRead] = field(default_factory=dict["ListKind", _ListRead], repr=False)
     age: int = 0
 
-    def unchanged(self, live: OpenConnection, kind: ListKind, shown: str | None) -> Sequence[JsonObject] | None:
+    def unchanged_list(self, live: OpenConnection, kind: ListKind, shown: str | None) -> Sequence[JsonObject] | None:
         """Return a list that was read with the login that is shown, and cannot have changed since, or None."""
         kept = self.lists.get(kind)
         if kept is None:
             return None
         if live.login is not None and live.login.owner is not None and (shown is None or shown != kept.shown):
             return None
-        if _declared(live, kind) is None or _is_announced(live, kind):
+        if _declared_capability(live, kind) is None or _is_announced(live, kind):
             return kept.items
         return kept.items if asyncio.get_running_loop().time() - kept.since < _FRESH else None
 
@@ -178,15 +178,15 @@ class ServerLists:
         kept = self._kept.get(live) if live is not None else None
         if live is None or kept is None:
             return None
-        return kept.unchanged(live, kind, live.login.at_hand() if live.login is not None else None)
+        return kept.unchanged_list(live, kind, live.login.header_if_at_hand() if live.login is not None else None)
 
     async def offers(
         self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
     ) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire; items that are not valid are excluded and reported."""
 
-        async def read(connection: Connection) -> Sequence[JsonObject]:
-            self._hear(spec, connection)
+        async def read_list(connection: Connection) -> Sequence[JsonObject]:
+            self._listen_to(spec, connection)
             try:
                 return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
             except UpstreamError as error:
@@ -194,17 +194,19 @@ class ServerLists:
                     connection.live.exclude(METHODS[kind], str(error))
                 raise
 
-        use = partial(self._connections.use, spec, scope, owner, read)
+        use = partial(self._connections.use, spec, scope, owner, read_list)
         return await self._connections.where_it_runs(spec, scope, use, lambda other: other.offers(kind))
 
     async def _list(self, kind: ListKind, live: OpenConnection) -> Sequence[JsonObject]:
         kept = self._kept.setdefault(live, _KeptLists())
         items: Sequence[JsonObject] = ()
         shown = await _shown_login(live)
-        if (unchanged := kept.unchanged(live, kind, shown)) is not None:  # what is at hand of a login is soon too old
+        if (
+            unchanged := kept.unchanged_list(live, kind, shown)
+        ) is not None:  # what is at hand of a login is soon too old
             return unchanged
         age = kept.age
-        if _declared(live, kind) is not None:
+        if _declared_capability(live, kind) is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SUBSCRIBED_WITHIN):
                     await live.subscribed.wait()
@@ -230,7 +232,7 @@ class ServerLists:
             if method == "completion/complete" and capabilities.completions is None:
                 return {"completion": {"values": []}}
             asked = _request(method, params, context)
-            raw = await requests.send.answer_to(live, asked, context.progress, context.client)
+            raw = await requests.send.request_result(live, asked, context.progress, context.client)
             if raw.get("resultType") == "input_required":
                 raise wire.request_outcomes.InvalidAnswerError("it asks for input that cannot be passed on")
             part = raw.get(_PARTS[method])
@@ -238,11 +240,11 @@ class ServerLists:
                 raise wire.request_outcomes.InvalidAnswerError(f"its result has no {_PARTS[method]}")
             return raw
 
-        async def answered(connection: Connection) -> JsonObject:
-            self._hear(spec, connection)
+        async def send_request(connection: Connection) -> JsonObject:
+            self._listen_to(spec, connection)
             return await self._run(connection, spec, method, work, repeatable=True)
 
-        use = partial(self._connections.use, spec, context.scope, context.owner, answered)
+        use = partial(self._connections.use, spec, context.scope, context.owner, send_request)
         ask = self._connections.where_it_runs
         return await ask(spec, context.scope, use, lambda other: other.ask(method, params, context))
 
@@ -258,14 +260,14 @@ class ServerLists:
 
         async def work(live: OpenConnection) -> JsonObject:
             call = Call(method, params, None, context.progress, context.client)
-            raw = await requests.send.ask_back(live, _extension_request(method, params, context), call)
+            raw = await requests.send.ask_client_back(live, _extension_request(method, params, context), call)
             return Frozen(with_task_ids(raw, partial(alias, spec.name)))
 
-        async def answered(connection: Connection) -> JsonObject:
-            self._hear(spec, connection)
+        async def send_extension_request(connection: Connection) -> JsonObject:
+            self._listen_to(spec, connection)
             return await self._run(connection, spec, method, work, repeatable=changes_nothing(method))
 
-        use = partial(self._connections.use, spec, context.scope, context.owner, answered)
+        use = partial(self._connections.use, spec, context.scope, context.owner, send_extension_request)
         ask = self._connections.where_it_runs
         return await ask(spec, context.scope, use, lambda other: other.ask(method, params, context))
 
@@ -278,7 +280,7 @@ class ServerLists:
         """
 
         async def add(connection: Connection) -> Callable[[], None] | None:
-            self._hear(spec, connection)
+            self._listen_to(spec, connection)
             updates = self._updates.get(connection)
             if updates is None:
                 run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
@@ -286,11 +288,11 @@ class ServerLists:
             return await updates.add(uri, updated)
 
         use = partial(self._connections.use, spec, scope, owner, add)
-        return await self._connections.where_it_runs(spec, scope, use, _says_nothing)
+        return await self._connections.where_it_runs(spec, scope, use, _ignore_elsewhere)
 
     # -- changes -----------------------------------------------------------------------------------
 
-    def _hear(self, spec: PluginSpec, connection: Connection) -> None:
+    def _listen_to(self, spec: PluginSpec, connection: Connection) -> None:
         """Take the notifications of a connection from now on."""
         if connection.notified is None:
             connection.notified = partial(self._take_notification, spec.name, connection)
@@ -299,18 +301,18 @@ class ServerLists:
         """Take a notification of a server; None is that some may have been missed."""
         match getattr(message, "method", None):
             case "notifications/resources/list_changed":
-                self._changed(name, live, "resources", "templates")
+                self._forget_lists(name, live, "resources", "templates")
             case "notifications/prompts/list_changed":
-                self._changed(name, live, "prompts")
+                self._forget_lists(name, live, "prompts")
             case "notifications/resources/updated":
                 if (updates := self._updates.get(connection)) is not None:
-                    updates.updated(message.params.uri)
+                    updates.pass_on_update(message.params.uri)
             case None:
-                self._changed(name, live, "resources", "templates", "prompts")
+                self._forget_lists(name, live, "resources", "templates", "prompts")
             case _:
                 pass
 
-    def _changed(self, name: str, live: OpenConnection, *kinds: ListKind) -> None:
+    def _forget_lists(self, name: str, live: OpenConnection, *kinds: ListKind) -> None:
         kept = self._kept.get(live)
         if kept is not None:
             kept.age += 1
@@ -321,7 +323,7 @@ class ServerLists:
                 callback(name, kind)
 
 
-async def _says_nothing(_: ServerElsewhere) -> None:
+async def _ignore_elsewhere(_: ServerElsewhere) -> None:
     """Return nothing."""
 
 
@@ -332,7 +334,7 @@ async def _shown_login(live: OpenConnection) -> str | None:
     return None
 
 
-def _declared(live: OpenConnection, kind: ListKind) -> Any:
+def _declared_capability(live: OpenConnection, kind: ListKind) -> Any:
     """Return the capability in which a server declares such a list, or None."""
     return getattr(live.client.server_capabilities, CAPABILITY[kind])
 
@@ -341,7 +343,7 @@ def _is_announced(live: OpenConnection, kind: ListKind) -> bool:
     """Return whether the server surely announces the changes of a list."""
     if live.modern:
         return CAPABILITY[kind] in live.announced
-    return _declared(live, kind).list_changed is True
+    return _declared_capability(live, kind).list_changed is True
 
 
 def declared_by(capabilities: Any) -> frozenset[str]:
@@ -401,7 +403,7 @@ async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[J
     for _ in range(_PAGES):
         request = models[kind](params=types.PaginatedRequestParams(cursor=cursor))
         try:
-            raw = await requests.send.answer_to(live, request)
+            raw = await requests.send.request_result(live, request)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND:
                 return ()

@@ -58,13 +58,13 @@ class Subscriptions:
             return None
         if self._watcher is None or self._watcher.done():
             self._watcher = start_detached(self._watch(), name="watch subscriptions")
-        return lambda: self._leave(uri, updated)
+        return lambda: self._leave_resource(uri, updated)
 
-    def updated(self, uri: str) -> None:
+    def pass_on_update(self, uri: str) -> None:
         """Pass on that a resource, or one beneath a subscribed one, was updated."""
         for wanted, callbacks in list(self._wanted.items()):
             if uri == wanted or uri.startswith(f"{wanted.rstrip('/')}/"):
-                _tell(callbacks, uri)
+                _call_all(callbacks, uri)
 
     def _is_subscribed(self, uri: str) -> bool:
         return uri in self._subscribed and self._live is not None and self._live.alive()
@@ -79,7 +79,7 @@ class Subscriptions:
         del self._wanted[uri]
         return True
 
-    def _leave(self, uri: str, updated: Updated) -> None:
+    def _leave_resource(self, uri: str, updated: Updated) -> None:
         if self._remove(uri, updated):
             self._tasks.start(self._unsubscribe())
 
@@ -108,9 +108,9 @@ class Subscriptions:
         if live.modern:
             await self._listen(live)
         else:
-            await self._ask(live, strict)
+            await self._update_one_by_one(live, strict)
 
-    async def _ask(self, live: OpenConnection, strict: str | None) -> None:
+    async def _update_one_by_one(self, live: OpenConnection, strict: str | None) -> None:
         """Subscribe and unsubscribe one by one, as the handshake era has it."""
         import mcp_types as types
         from mcp import MCPError
@@ -118,7 +118,7 @@ class Subscriptions:
         for uri in [uri for uri in self._wanted if uri not in self._subscribed]:
             request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             try:
-                await requests.send.answer_to(live, request)
+                await requests.send.request_result(live, request)
             except MCPError as error:
                 if uri == strict:
                     raise
@@ -129,7 +129,7 @@ class Subscriptions:
             self._subscribed.discard(uri)
             request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
             with suppress(MCPError):
-                await requests.send.answer_to(live, request)
+                await requests.send.request_result(live, request)
 
     async def _listen(self, live: OpenConnection) -> None:
         """Open a stream for what is wanted now, then end the one before, as the 2026 era has it."""
@@ -153,9 +153,9 @@ class Subscriptions:
     async def _watch(self) -> None:
         """Subscribe anew wherever the connection or the stream ended, as long as somebody wants updates."""
         backoff = Backoff(first=0.1, longest=30.0, factor=3.0)
-        with self._connection.usage.pinned():
+        with self._connection.usage.keep_pinned():
             while self._wanted:
-                await self._ended()
+                await self._wait_until_ended()
                 if not self._wanted or self._connection.closing:
                     return
                 await backoff.wait()
@@ -167,9 +167,9 @@ class Subscriptions:
                     continue
                 backoff.reset()
                 for uri, callbacks in list(self._wanted.items()):
-                    _tell(callbacks, uri)  # it may have been updated meanwhile
+                    _call_all(callbacks, uri)  # it may have been updated meanwhile
 
-    async def _ended(self) -> None:
+    async def _wait_until_ended(self) -> None:
         """Wait until the subscriptions have ended.
 
         A session of the handshake era over HTTP ends without a sign: it is checked now and then.
@@ -190,15 +190,15 @@ class Subscriptions:
                         return
                 if not done:
                     with suppress(PegboardError):
-                        await self._run(_ping)
+                        await self._run(_send_ping)
         finally:
             closed.cancel()
 
 
-async def _ping(live: OpenConnection) -> None:
+async def _send_ping(live: OpenConnection) -> None:
     import mcp_types as types
 
-    await requests.send.answer_to(live, types.PingRequest())
+    await requests.send.request_result(live, types.PingRequest())
 
 
 async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
@@ -216,7 +216,7 @@ async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[f
             return
         if not live.alive():
             ready.set_exception(
-                wire.request_outcomes.GoneError(live.reason, wire.request_outcomes.InFlight(), dead=True)
+                wire.request_outcomes.ConnectionEndedError(live.reason, wire.request_outcomes.InFlight(), dead=True)
             )
         else:
             ready.set_exception(
@@ -227,7 +227,7 @@ async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[f
             ready.cancel()
 
 
-def _tell(callbacks: Iterable[Updated], uri: str) -> None:
+def _call_all(callbacks: Iterable[Updated], uri: str) -> None:
     for callback in list(callbacks):
         try:
             callback(uri)

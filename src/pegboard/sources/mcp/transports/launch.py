@@ -41,7 +41,7 @@ class Launch:
     def end(self) -> None:
         """Remove what was made for this start, once its process has ended."""
         if self.policy is not None:
-            confining.removed(self.policy.temporary)
+            confining.remove_folder(self.policy.temporary)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def confined_launch(
         policy = replace(policy, token=token)
         command, args, env = confining.confined_command(command, args, env, policy, cwd=cwd)
     except BaseException:
-        confining.removed(temporary)
+        confining.remove_folder(temporary)
         raise
     folder = cwd or os.getcwd()  # noqa: PTH109
     given = tuple(confining.given_files(spec.args, spec.env, folder))

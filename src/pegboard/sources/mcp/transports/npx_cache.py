@@ -36,7 +36,7 @@ def remove_half_installed(
     folder = installation_folder(command, args, env)
     if folder is None or not _is_half(folder) or not (ours or not _is_being_installed(folder)):
         return False
-    return _removed(folder)
+    return _remove_folder(folder)
 
 
 def remove_broken(command: str | None, args: Sequence[str], env: Mapping[str, str], printed: Iterable[str]) -> bool:
@@ -44,7 +44,7 @@ def remove_broken(command: str | None, args: Sequence[str], env: Mapping[str, st
     folder = installation_folder(command, args, env)
     text = "\n".join(printed)
     broken = folder is not None and f"_npx/{folder.name}/" in text and any(lack in text for lack in _LACKS)
-    return folder is not None and broken and not _is_being_installed(folder) and _removed(folder)
+    return folder is not None and broken and not _is_being_installed(folder) and _remove_folder(folder)
 
 
 def installation_folder(command: str | None, args: Sequence[str], env: Mapping[str, str]) -> Path | None:
@@ -97,7 +97,7 @@ def _is_being_installed(folder: Path) -> bool:
         return False
 
 
-def _removed(folder: Path) -> bool:
+def _remove_folder(folder: Path) -> bool:
     """Remove a folder: it is out of the way at once, its files soon; return whether it was there."""
     aside = folder.with_name(f"{folder.name}.{os.getpid()}-{time.monotonic_ns()}")
     try:

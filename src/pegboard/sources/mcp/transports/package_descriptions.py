@@ -39,10 +39,10 @@ def package_description(command: str | None, args: Sequence[str], env: Mapping[s
         return ""
     try:
         if packages := packages_of(command, args):
-            return _of_npx(_VERSION.sub("", packages[0]), installation_folder(command, args, env))
+            return _description_of_npx(_VERSION.sub("", packages[0]), installation_folder(command, args, env))
         if PurePath(command).name.casefold().removesuffix(".exe") in _PYTHON_RUNNERS:
-            return _of_wheel(_python_package(args), env)
-        return _of_program(command, args, env)
+            return _description_of_wheel(_python_package(args), env)
+        return _description_of_program(command, args, env)
     except (OSError, ValueError, UnicodeError):
         return ""
 
@@ -50,11 +50,13 @@ def package_description(command: str | None, args: Sequence[str], env: Mapping[s
 # -- Node ------------------------------------------------------------------------------------------
 
 
-def _of_npx(package: str, folder: Path | None) -> str:
-    return _in_package_json(folder / "node_modules" / package / "package.json") if folder is not None else ""
+def _description_of_npx(package: str, folder: Path | None) -> str:
+    return (
+        _description_in_package_json(folder / "node_modules" / package / "package.json") if folder is not None else ""
+    )
 
 
-def _in_package_json(path: Path) -> str:
+def _description_in_package_json(path: Path) -> str:
     value: Any = json.loads(_text(path))
     text = value.get("description") if isinstance(value, dict) else None
     return text if isinstance(text, str) else ""
@@ -77,14 +79,14 @@ def _python_package(args: Sequence[str]) -> str:
     return ""
 
 
-def _of_wheel(package: str, env: Mapping[str, str]) -> str:
+def _description_of_wheel(package: str, env: Mapping[str, str]) -> str:
     """Return the summary of a package in the cache of uv, the newest that is there."""
     name = re.sub(r"[-_.]+", "-", package).lower()
     if not name or PurePath(name).name != name:
         return ""
     cache = _uv_cache(env)
     found = [*cache.glob(f"wheels-v*/*/{name}/*"), *cache.glob(f"wheels-v*/*/*/{name}/*")]
-    for wheel in sorted((path for path in found if path.is_dir()), key=_changed, reverse=True):
+    for wheel in sorted((path for path in found if path.is_dir()), key=_modification_time, reverse=True):
         for metadata in wheel.glob("*.dist-info/METADATA"):
             if summary := _SUMMARY.search(_text(metadata)):
                 return summary[1]
@@ -100,7 +102,7 @@ def _uv_cache(env: Mapping[str, str]) -> Path:
     return Path(env.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "uv"
 
 
-def _of_environment(program: Path) -> str:
+def _description_of_environment(program: Path) -> str:
     """Return the summary of the package that has put a program into a Python environment."""
     for site in program.parent.parent.glob("lib/python*/site-packages"):
         for found in distributions(path=[str(site)]):
@@ -112,17 +114,17 @@ def _of_environment(program: Path) -> str:
 # -- programs --------------------------------------------------------------------------------------
 
 
-def _of_program(command: str, args: Sequence[str], env: Mapping[str, str]) -> str:
+def _description_of_program(command: str, args: Sequence[str], env: Mapping[str, str]) -> str:
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
         return ""
     program = Path(found)
-    if summary := _of_environment(program):
+    if summary := _description_of_environment(program):
         return summary
     files = [Path(word) for word in args if PurePath(word).suffix in (".js", ".mjs", ".cjs")]
     for path in (program, *files[:1]):
         for package in _packages_above(path.resolve()):
-            return _in_package_json(package)
+            return _description_in_package_json(package)
     return ""
 
 
@@ -135,7 +137,7 @@ def _packages_above(path: Path) -> Iterator[Path]:
                 if (folder / "package.json").is_file())  # fmt: skip
 
 
-def _changed(path: Path) -> float:
+def _modification_time(path: Path) -> float:
     return path.stat().st_mtime
 
 

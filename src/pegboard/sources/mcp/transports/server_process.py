@@ -77,10 +77,10 @@ async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
         cwd = spec.cwd or launches.folder
         return Launch(command=spec.command or "", args=spec.args, env=environment(spec), cwd=cwd)
     given = (spec, spec.confine, environment(spec), launches)
-    return await asyncio.to_thread(confined_launch, *given, outside=_outside(spec))
+    return await asyncio.to_thread(confined_launch, *given, outside=_installation_environment(spec))
 
 
-def _outside(spec: ServerSpec) -> dict[str, str]:
+def _installation_environment(spec: ServerSpec) -> dict[str, str]:
     """Return the environment in which the package of a confined server is installed."""
     installers = (name for name in os.environ if name.startswith(_OF_INSTALLERS))
     return _environment(spec, (*_INHERITED, *_WAYS, *installers))
@@ -93,7 +93,7 @@ def newest_package(spec: ServerSpec) -> str:
     """
     if spec.confine is None or spec.command is None or available(spec.confine.network):
         return ""
-    found = package_program(spec, spec.confine, _outside(spec), resolve=True)
+    found = package_program(spec, spec.confine, _installation_environment(spec), resolve=True)
     return "" if found is None else found.version
 
 
@@ -296,7 +296,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note which requests were read, if no more can be (``final``); let go of the input."""
         if self._probe is None:
             return
-        read = self._written - (_unread(self._probe) if final else 0)
+        read = self._written - (_unread_bytes(self._probe) if final else 0)
         for end, in_flight in reversed(self._requests):
             if end <= read:
                 break
@@ -309,7 +309,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the process; a child of its own may keep the output open."""
         code = self.transport.get_returncode()
         if not self.stopping:
-            self.live.note_exit(_ending(code))
+            self.live.note_exit(_how_it_ended(code))
         self.exited.set()
         self.writable.set()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
@@ -332,7 +332,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             return False
         return True
 
-    async def dies(self) -> bool:
+    async def is_ending(self) -> bool:
         """Return whether the process ends now that its output has: that is closed before its input is."""
         return await wait_until(lambda: not self.alive(), _DYING)
 
@@ -352,7 +352,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             await wait_until(self.exited.is_set, _GRACE if up else 0.1)
             self.stopping = True
             for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-                if not self._signal(number) or await wait_until(self._gone, _GRACE):
+                if not self._signal(number) or await wait_until(self._has_ended, _GRACE):
                     break
         except BaseException:
             self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -375,7 +375,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             return not self.exited.is_set()
         return True
 
-    def _gone(self) -> bool:
+    def _has_ended(self) -> bool:
         return not self._signal(0) if hasattr(os, "killpg") else self.exited.is_set()
 
     def _pause(self, *, paused: bool) -> None:
@@ -478,7 +478,7 @@ class _InputPipe(asyncio.BaseProtocol):
         self._process.input_lost()
 
 
-def _unread(number: int) -> int:
+def _unread_bytes(number: int) -> int:
     """Return how many bytes of what was written to a pipe nobody has read, nor ever will.
 
     A server that was killed a moment ago still takes what is written: without this nobody could tell
@@ -496,7 +496,7 @@ def _unread(number: int) -> int:
     return 0
 
 
-def _ending(code: int | None) -> str:
+def _how_it_ended(code: int | None) -> str:
     if code is None:
         return "it ended"
     if code < 0:

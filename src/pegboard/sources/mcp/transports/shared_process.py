@@ -32,7 +32,7 @@ from pydantic_core import to_json
 from pegboard.core.model.specs import ServerSpec
 from pegboard.ports import LOG_LEVELS, AskRefusedError
 from pegboard.sources.mcp.transports.server_process import ServerProcess
-from pegboard.sources.mcp.wire.messages import Message, parsed, requests_answered
+from pegboard.sources.mcp.wire.messages import Message, parse_message, requests_answered
 from pegboard.sources.mcp.wire.only_client import DIFFERENT_ROOTS
 from pegboard.sources.mcp.wire.request_outcomes import FIRST_OWN_ID, InFlight, RequestNumbers
 from pegboard.sources.mcp.wire.server_requests import ASKED, NONE_IN_FLIGHT, PASSED_ON, ROOTS, SEVERAL
@@ -156,24 +156,24 @@ class SharedProcess:
     def _route(self, line: bytes) -> bool:
         """Give a line to those whom it is for; always returns that it was taken."""
         if (found := _ANSWER.match(line)) is not None:
-            self._answer(int(found[1]), line)
+            self._take_answer(int(found[1]), line)
             return True
-        message = parsed(line)
+        message = parse_message(line)
         if message is None:
             named = [number for number in map(coerce_request_id, requests_answered(line)) if number in self.owners]
             for number in named:
-                self._answer(number, line)
+                self._take_answer(number, line)
             if not named:
-                self._give(self.shares, line)
+                self._give_line(self.shares, line)
         elif "method" not in message:
-            self._answer(coerce_request_id(message.get("id") or 0), line)
+            self._take_answer(coerce_request_id(message.get("id") or 0), line)
         elif "id" in message:
             self._take_request(message, line)
         else:
-            self._give(self._notified(message), line)
+            self._give_line(self._recipients_of(message), line)
         return True
 
-    def _answer(self, number: Any, line: bytes) -> None:
+    def _take_answer(self, number: Any, line: bytes) -> None:
         if number == self._greeting and self._greeted is not None and not self._greeted.done():
             self._note_greeting(line)
         owner = self.owners.get(number) if isinstance(number, int) else None
@@ -182,17 +182,17 @@ class SharedProcess:
 
     def _note_greeting(self, line: bytes) -> None:
         assert self._greeted is not None
-        answer = parsed(line) or {}
+        answer = parse_message(line) or {}
         self._greeted.set_result({name: answer[name] for name in ("result", "error") if name in answer})
         if "result" not in answer:
             self._greeting = self._greeted = None
 
     @staticmethod
-    def _give(shares: Sequence[ProcessShare], line: bytes) -> None:
+    def _give_line(shares: Sequence[ProcessShare], line: bytes) -> None:
         for share in tuple(shares):
             share.take(line)
 
-    def _notified(self, message: Message) -> Sequence[ProcessShare]:
+    def _recipients_of(self, message: Message) -> Sequence[ProcessShare]:
         """Return whom a notification is for."""
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
@@ -203,10 +203,10 @@ class SharedProcess:
         if isinstance(number, int | str) and (owner := self.owners.get(cast("int", coerce_request_id(number)))):
             return (owner,)
         if message["method"] in PASSED_ON:
-            return self._busy() or self.shares
+            return self._busy_shares() or self.shares
         return self.shares
 
-    def _busy(self) -> list[ProcessShare]:
+    def _busy_shares(self) -> list[ProcessShare]:
         """Return those with calls under way, else those with other requests."""
         calling = [share for share in self.shares if share.live.server_requests.calls]
         return calling or [share for share in self.shares if share.live.server_requests.others]
@@ -220,15 +220,15 @@ class SharedProcess:
 
     def _take_request(self, message: Message, line: bytes) -> None:
         """Give a request to the user whom it is about; roots are asked of all, and have to be the same."""
-        method, busy, shares = message["method"], self._busy(), self._with_clients()
+        method, busy, shares = message["method"], self._busy_shares(), self._shares_with_clients()
         if len(self.shares) == 1 or method not in ASKED:
-            self._give(self.shares[:1], line)
+            self._give_line(self.shares[:1], line)
         elif method == ROOTS and len(shares) == 1:
-            self._give(shares, line)
+            self._give_line(shares, line)
         elif method == ROOTS:
             self._tasks.start(self._answer_roots(message, shares))
         elif len(busy) == 1:
-            self._give(busy, line)
+            self._give_line(busy, line)
         else:
             if busy:
                 self.one_at_a_time = True
@@ -236,7 +236,7 @@ class SharedProcess:
                     share.live.server_requests.ambiguous()
             self._refuse(message["id"], SEVERAL if busy else NONE_IN_FLIGHT)
 
-    def _with_clients(self) -> list[ProcessShare]:
+    def _shares_with_clients(self) -> list[ProcessShare]:
         """Return those with clients, else all."""
         users = [(share, share.live.server_requests.only_client) for share in self.shares]
         return [share for share, client in users if client is not None and client.is_connected] or self.shares
@@ -261,7 +261,7 @@ class SharedProcess:
 
     # -- what happens once for all -----------------------------------------------------------------
 
-    def greets(self, share: ProcessShare, number: int) -> bool:
+    def needs_handshake(self, share: ProcessShare, number: int) -> bool:
         """Return whether a user's handshake is to be sent; else it gets the answer of the first one."""
         if self._greeted is None:
             self._greeting, self._greeted = number, asyncio.get_running_loop().create_future()
@@ -322,9 +322,9 @@ class ProcessShare(RequestNumbers):
         """Return whether the process runs."""
         return self._shared.process.alive()
 
-    async def dies(self) -> bool:
+    async def is_ending(self) -> bool:
         """Return whether the process ends now that its output has."""
-        return await self._shared.process.dies()
+        return await self._shared.process.is_ending()
 
     def note_unread(self, *, final: bool) -> None:
         """Note which requests were read, where no more can be."""
@@ -382,14 +382,14 @@ class ProcessShare(RequestNumbers):
             if message.method == _INITIALIZED:
                 return message if self._shared.initializes() else None
             if message.method == "notifications/cancelled":
-                return self._cancelled(message)
+                return self._translate_cancellation(message)
         return message
 
     def _request(self, message: JSONRPCRequest) -> JSONRPCRequest | None:
         number, params = self.begin_request(), dict(message.params or {})
         self._own[number] = message.id
         match message.method:
-            case "initialize" if not self._shared.greets(self, number):
+            case "initialize" if not self._shared.needs_handshake(self, number):
                 return None
             case "logging/setLevel":
                 self.level = str(params.get("level"))
@@ -408,7 +408,7 @@ class ProcessShare(RequestNumbers):
             params["_meta"] = {**meta, "progressToken": number}
         return message.model_copy(update={"id": number, **({"params": params} if params else {})})
 
-    def _cancelled(self, message: JSONRPCNotification) -> JSONRPCNotification | None:
+    def _translate_cancellation(self, message: JSONRPCNotification) -> JSONRPCNotification | None:
         params = message.params or {}
         number = next((number for number, own in self._own.items() if own == params.get("requestId")), None)
         if number is None:
@@ -417,7 +417,7 @@ class ProcessShare(RequestNumbers):
         self.end_request(number)
         return message.model_copy(update={"params": {**params, "requestId": number}})
 
-    def incoming(self, message: JSONRPCMessage) -> JSONRPCMessage:
+    def translate_incoming(self, message: JSONRPCMessage) -> JSONRPCMessage:
         """Return a message of the server as the SDK reads it: with its own ids."""
         match message:
             case JSONRPCResponse() | JSONRPCError():
@@ -426,12 +426,12 @@ class ProcessShare(RequestNumbers):
                     self.end_request(number)
                     return message.model_copy(update={"id": self._own.pop(number)})
             case JSONRPCNotification(params={**params}):
-                return self._own_ids(message, params)
+                return self._with_own_ids(message, params)
             case _:
                 pass
         return message
 
-    def _own_ids(self, message: JSONRPCNotification, params: dict[str, Any]) -> JSONRPCNotification:
+    def _with_own_ids(self, message: JSONRPCNotification, params: dict[str, Any]) -> JSONRPCNotification:
         meta = params.get("_meta")
         if params.get("progressToken") in self._own:
             params = {**params, "progressToken": self._own[params["progressToken"]]}

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.http_client import WatchedClient
-from pegboard.sources.mcp.wire.messages import by_model, requests_answered, unparsed_answer
+from pegboard.sources.mcp.wire.messages import parse_by_model, requests_answered, unparsed_answer
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.redirects import RedirectError, within_origin
 
@@ -46,15 +46,15 @@ class SseTransport:
             source = await stack.enter_async_context(sse_within_origin(client, url, max_event_size=limit))
             source.response.raise_for_status()
             events = aiter(source)
-            endpoint = await self._first(events, str(source.response.url))
+            endpoint = await self._first_endpoint(events, str(source.response.url))
             group = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(group.cancel_scope.cancel)
             send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            group.start_soon(self._read, events, send)
+            group.start_soon(self._receive_events, events, send)
             self._stack = stack.pop_all()
         return receive, _Posts(client, endpoint)
 
-    async def _first(self, events: Any, url: str) -> str:
+    async def _first_endpoint(self, events: Any, url: str) -> str:
         try:
             return await self._endpoint(events, url)
         except httpx2.SSEError as error:
@@ -76,13 +76,13 @@ class SseTransport:
             return endpoint
         raise ValueError("its stream of events names no endpoint")
 
-    async def _read(self, events: Any, received: ReceivedMessages) -> None:
+    async def _receive_events(self, events: Any, received: ReceivedMessages) -> None:
         """Give the session what comes, until the stream ends."""
         async with received:
             try:
                 async for event in events:
                     if event.event == "message" and event.data:
-                        await self._take(event.data, received)
+                        await self._take_message(event.data, received)
             except httpx2.SSEError:
                 self._live.close_oversized()
             except (httpx2.TransportError, httpx2.StreamError):
@@ -90,9 +90,9 @@ class SseTransport:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass
 
-    async def _take(self, data: str, received: ReceivedMessages) -> None:
+    async def _take_message(self, data: str, received: ReceivedMessages) -> None:
         try:
-            message = SessionMessage(by_model(data))
+            message = SessionMessage(parse_by_model(data))
         except ValueError as error:
             line = data.encode(errors="replace")
             number = next(requests_answered(line), None)

@@ -18,7 +18,13 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.transports.shared_process import ProcessShare
 from pegboard.sources.mcp.transports.shared_processes import SharedProcesses
-from pegboard.sources.mcp.wire.messages import begun, by_model, oversized_answer, requests_answered, unparsed_answer
+from pegboard.sources.mcp.wire.messages import (
+    oversized_answer,
+    parse_by_model,
+    requests_answered,
+    requests_answered_by,
+    unparsed_answer,
+)
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 
@@ -55,7 +61,7 @@ class _Lines:
             line = process.next_line()
             if line is None:
                 if process.eof or not self._live.is_open:
-                    process.note_unread(final=process.eof and await process.dies())
+                    process.note_unread(final=process.eof and await process.is_ending())
                     break
                 process.fresh.clear()
                 await process.fresh.wait()
@@ -71,12 +77,12 @@ class _Lines:
         """Return the message in a line, or None where there is none."""
         message: JSONRPCMessage | None = None
         try:
-            message = by_model(line)
+            message = parse_by_model(line)
         except ValueError as error:
             if (number := next(requests_answered(line), None)) is not None:
                 message = unparsed_answer(number, error)
         if message is not None:
-            return SessionMessage(message if self._share is None else self._share.incoming(message))
+            return SessionMessage(message if self._share is None else self._share.translate_incoming(message))
         live = self._live
         live.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
         if live.invalid_count > _MOST_INVALID and not live.any_message:
@@ -176,7 +182,7 @@ class StdioTransport:
     def _take_oversized(self, start: bytes) -> None:
         """Fail the request that a line over the limit answers; where nothing says which, end the connection."""
         live = self._live
-        if (number := next(begun(start), None)) is not None:
+        if (number := next(requests_answered_by(start), None)) is not None:
             if self.fast_path is None or not self.fast_path.fail_oversized(number):
                 answer = oversized_answer(number, live.message_limit)
                 self._process.add_line(answer.model_dump_json(by_alias=True).encode())

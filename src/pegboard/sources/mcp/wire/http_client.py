@@ -20,8 +20,8 @@ from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls_for
 from pegboard.sources.mcp.proxies import ProxiedClient, ProxyUnusableError
 from pegboard.sources.mcp.wire.open_connection import LoginChallenge, OpenConnection, ShownLogin
-from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
-from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
+from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many_redirects
+from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large_clause
 from pegboard.support import odd_json
 
 MARK = "pegboard/http"
@@ -88,43 +88,43 @@ class WatchedClient(ProxiedClient):
             # The transport sends nothing else until a notification is answered.
             request.extensions["timeout"] = _FAREWELL
         if request.method != "POST":
-            response = await self._sent(request, **options)
-            return response if stream else await self._whole(response)
+            response = await self._send_with_login(request, **options)
+            return response if stream else await self._read_whole(response)
         try:
-            response = await self._sent(request, **options)
+            response = await self._send_with_login(request, **options)
             if not stream or response.status_code >= 400 or _is_json(response):
-                response = await self._whole(response)
+                response = await self._read_whole(response)
                 if _is_json(response):
                     response = self._readable(response)
         except httpx2.TransportError as error:
             kind = UNREACHED if isinstance(error, _UNREACHED) else BROKEN
-            return self._failed(request, 502, kind, describe(error))
+            return self._fail_request(request, 502, kind, describe(error))
         except TooLargeError:
-            return self._failed(request, 502, TOO_LARGE, too_large(self._live.message_limit))
+            return self._fail_request(request, 502, TOO_LARGE, too_large_clause(self._live.message_limit))
         except RedirectError as error:
-            return self._failed(request, 502, REDIRECT, str(error))
-        return self._noted(request, response)
+            return self._fail_request(request, 502, REDIRECT, str(error))
+        return self._note_response(request, response)
 
-    async def _sent(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def _send_with_login(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request with the login of its connection, and once more where that could be renewed."""
         login = self._live.login
         if login is None:
-            return await self._followed(request, **options)
+            return await self._follow_redirects(request, **options)
         try:
-            return await self._sent_with(login, request, **options)
+            return await self._send_with_header(login, request, **options)
         except PegboardError as error:
-            return self._failed(request, 503, RENEWAL, error.message)
+            return self._fail_request(request, 503, RENEWAL, error.message)
 
-    async def _sent_with(self, login: ShownLogin, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def _send_with_header(self, login: ShownLogin, request: httpx2.Request, **options: Any) -> httpx2.Response:
         shown = await login.header()
         if shown is not None:
             request.headers["authorization"] = shown
-        response = await self._followed(request, **options)
+        response = await self._follow_redirects(request, **options)
         refused = await _noted_login(login, response)
         if not refused or shown is None or response.status_code != 401:
             return response
         try:
-            renewed = await login.after_refusal(shown)
+            renewed = await login.header_after_refusal(shown)
         except PegboardError:
             await response.aclose()
             raise
@@ -132,12 +132,12 @@ class WatchedClient(ProxiedClient):
             return response
         await response.aclose()
         request.headers["authorization"] = renewed
-        response = await self._followed(request, **options)
+        response = await self._follow_redirects(request, **options)
         if await _noted_login(login, response) and response.status_code == 401:
-            login.give_up(renewed)
+            login.reject_login(renewed)
         return response
 
-    async def _followed(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def _follow_redirects(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request to where its server redirects it within its origin, with method, body and headers.
 
         Raises ``RedirectError`` for a redirect that leads elsewhere, or one too many.
@@ -145,7 +145,7 @@ class WatchedClient(ProxiedClient):
         method, url, redirects = request.method, request.url, self.redirects
         target = redirects.target(method, url)
         for _ in range(MOST_REDIRECTS + 1):
-            sent = request if target == url else self._redirected(request, target)
+            sent = request if target == url else self._redirect_request(request, target)
             response = await super().send(sent, stream=True, **options)
             if not response.has_redirect_location:
                 if response.status_code in GONE:
@@ -154,16 +154,16 @@ class WatchedClient(ProxiedClient):
             await response.aclose()
             target = redirects.follow(method, url, target, response.headers["location"])
         redirects.forget(method, url)
-        raise too_many(target)
+        raise too_many_redirects(target)
 
-    def _redirected(self, request: httpx2.Request, target: httpx2.URL) -> httpx2.Request:
+    def _redirect_request(self, request: httpx2.Request, target: httpx2.URL) -> httpx2.Request:
         """Return a request of which the body was read, to another address; cookies are those of the client now."""
         headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() != "cookie"]
         return self.build_request(
             request.method, target, headers=headers, content=request.content, extensions=request.extensions
         )
 
-    def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    def _note_response(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Note what a response says of the session, and return it, or the error that it stands for."""
         live = self._live
         if session := response.headers.get(_SESSION_HEADER):
@@ -176,10 +176,10 @@ class WatchedClient(ProxiedClient):
             return response
         wanted: LoginChallenge | None = response.extensions.get(_WANTED_LOGIN)
         if wanted is not None:
-            return self._failed(request, response.status_code, LOGIN, "it wants a login", scopes=wanted.scopes)
-        return self._refused(request, response)
+            return self._fail_request(request, response.status_code, LOGIN, "it wants a login", scopes=wanted.scopes)
+        return self._error_of_response(request, response)
 
-    async def _whole(self, response: httpx2.Response) -> httpx2.Response:
+    async def _read_whole(self, response: httpx2.Response) -> httpx2.Response:
         """Return a response that is read; raises ``TooLargeError`` as soon as it is over the limit.
 
         The decoders give a body in pieces of at most 1 MiB, however small it is on the wire.
@@ -218,7 +218,7 @@ class WatchedClient(ProxiedClient):
         else:
             return response
         try:
-            message: Any = odd_json.read(response.content)
+            message: Any = odd_json.parse_odd_json(response.content)
         except ValueError:
             return response
         result = cast("dict[str, Any]", message).get("result") if isinstance(message, dict) else None
@@ -229,7 +229,7 @@ class WatchedClient(ProxiedClient):
         content = odd_json.write(message)
         return httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
 
-    def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    def _error_of_response(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return an HTTP error as the JSON-RPC error that it carries, or as one that names its status."""
         refused = http_refusal(
             response.status_code,
@@ -239,9 +239,9 @@ class WatchedClient(ProxiedClient):
             in_session=_SESSION_HEADER in request.headers,
             carries_errors=self._lasting,
         )
-        return response if refused is None else self._failed(request, response.status_code, *refused)
+        return response if refused is None else self._fail_request(request, response.status_code, *refused)
 
-    def _failed(
+    def _fail_request(
         self, request: httpx2.Request, status: int, kind: str, text: str, *, scopes: tuple[str, ...] = ()
     ) -> httpx2.Response:
         if not self._lasting:

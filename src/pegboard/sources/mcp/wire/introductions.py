@@ -28,7 +28,7 @@ def make_usable(answer: dict[str, Any], live: OpenConnection) -> None:
     model = InitializeResult if "protocolVersion" in answer else DiscoverResult
     for _ in range(_TRIES):
         fault = _fault(model, answer)
-        if fault is None or not _removed(answer, fault[0]):
+        if fault is None or not _remove_member(answer, fault[0]):
             return
         live.exclude(f"`{'.'.join(fault[0])}` of what it says of itself", fault[1])
 
@@ -54,7 +54,7 @@ def _fault(model: type[InitializeResult | DiscoverResult], answer: dict[str, Any
     return None
 
 
-def _removed(answer: dict[str, Any], path: list[str]) -> bool:
+def _remove_member(answer: dict[str, Any], path: list[str]) -> bool:
     """Return whether the innermost member on a path was removed, where the server can do without it."""
     if not path or path[0] not in _DISPENSABLE:
         return False

@@ -66,7 +66,7 @@ def _made_usable(tool: Any, live: OpenConnection) -> str | None:
         _correct_empty(cast("dict[str, Any]", schema))
     faults = _faults(tool, live)
     for name in faults.keys() & _DISPENSABLE:
-        live.cut_out(f"`{name}` of '{tool.get('name')}'", faults.pop(name))
+        live.report_left_out(f"`{name}` of '{tool.get('name')}'", faults.pop(name))
         del tool[name]
     return next(iter(faults.values()), None)
 

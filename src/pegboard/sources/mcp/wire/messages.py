@@ -40,24 +40,24 @@ STREAM_ENDED: Final = "SSE stream ended"
 _HEAD: Final = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,64})")\s*,')
 
 
-def by_model(data: bytes | str) -> JSONRPCMessage:
+def parse_by_model(data: bytes | str) -> JSONRPCMessage:
     """Return what the SDK makes of a message; raises ``ValueError``, ``TooDeepError`` where that is why."""
     try:
         return jsonrpc_message_adapter.validate_json(data, by_name=False)
     except ValidationError as error:
         if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
             raise
-    return jsonrpc_message_adapter.validate_python(odd_json.read(data), by_name=False)
+    return jsonrpc_message_adapter.validate_python(odd_json.parse_odd_json(data), by_name=False)
 
 
-def parsed(data: bytes) -> Message | None:
+def parse_message(data: bytes) -> Message | None:
     """Return a message that is an object of JSON, or None."""
     message: Message
     try:
         message = from_json(data)
     except ValueError:
         try:
-            message = odd_json.read(data)
+            message = odd_json.parse_odd_json(data)
         except ValueError:
             return None
     return message if type(message) is dict else None
@@ -94,7 +94,7 @@ def requests_answered(line: bytes) -> Iterator[int | str]:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
-        yield from begun(line)
+        yield from requests_answered_by(line)
         return
     for entry in cast("list[object]", value) if isinstance(value, list) else [value]:
         if isinstance(entry, dict):
@@ -105,12 +105,12 @@ def requests_answered(line: bytes) -> Iterator[int | str]:
                 yield number
 
 
-def unparsed(message: str) -> str:
+def unreadable_answer_text(message: str) -> str:
     """Return as a clause what the SDK's error for an answer that it cannot read means."""
     return TOO_DEEP if _TOO_DEEP_FOR_SDK in message else NO_MESSAGE
 
 
-def begun(start: bytes | bytearray) -> Iterator[int | str]:
+def requests_answered_by(start: bytes | bytearray) -> Iterator[int | str]:
     """Yield the request that a line answers of which only the start is there, where that says so."""
     found = _HEAD.match(start)
     if found is not None and b'"method"' not in start[:200]:

@@ -15,7 +15,7 @@ DIFFERENT_ROOTS: Final = "Several clients share this server, and their roots are
 _OF_ALL: Final = frozenset({"roots/list", ROOTS_CHANGED})
 
 
-class OnlyClient:
+class ProcessClient:
     """The client that has started this process, or the one whose connections are its own: their servers mean it.
 
     It may still be to come: what is asked waits for it. ``watchers`` take the notifications that it makes to servers,
@@ -26,7 +26,7 @@ class OnlyClient:
         self.watchers: set[Callable[[str, JsonObject], None]] = set()
         self.declares: JsonObject = EMPTY
         self._client: Client | None = None
-        self._other: OnlyClient | None = None
+        self._other: ProcessClient | None = None
         self._met = asyncio.Event()
 
     def introduce(self, capabilities: Mapping[str, Any], *, modern: bool) -> None:
@@ -52,7 +52,7 @@ class OnlyClient:
         """Return whether it says what its roots are whichever calls are under way."""
         return self._client is not None or (self._other is not None and self._other.says_roots)
 
-    def become(self, other: OnlyClient | None) -> None:
+    def become(self, other: ProcessClient | None) -> None:
         """Be this one from now on, also for what was asked before it was known who that is; None is nobody."""
         self._other = other
         self._met.set()
@@ -72,13 +72,13 @@ class OnlyClient:
             told(method, params)
 
 
-class ClientsOfUser(OnlyClient):
+class ClientsOfUser(ProcessClient):
     """The clients of one user that share servers (G12): one alone is meant, several for their roots if these are equal.
 
     ``clients`` are those that are connected, by name; what is asked before the first of them waits for it.
     """
 
-    def __init__(self, clients: Mapping[str, OnlyClient]) -> None:
+    def __init__(self, clients: Mapping[str, ProcessClient]) -> None:
         super().__init__()
         self._clients = clients
         self._connected = asyncio.Event()
@@ -106,7 +106,7 @@ class ClientsOfUser(OnlyClient):
         """Return whether a request or a notification is about all of them."""
         return method in _OF_ALL or len(self._clients) <= 1
 
-    def become(self, other: OnlyClient | None) -> None:
+    def become(self, other: ProcessClient | None) -> None:
         """Stay what they are: a connection that becomes one client's has asked all of them so far."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:

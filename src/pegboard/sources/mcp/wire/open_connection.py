@@ -14,7 +14,7 @@ from pegboard.core.access.pins import definition_text
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import EMPTY, Manifest, Tool, excluded_text
-from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
+from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large_clause
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 from pegboard.sources.mcp.wire.upstream_call import Call
@@ -61,7 +61,7 @@ class ShownLogin(Protocol):
 
     owner: LoginOwner | None
 
-    def at_hand(self) -> str | None:
+    def header_if_at_hand(self) -> str | None:
         """Return the value of the header, if nothing has to be awaited for it."""
         ...
 
@@ -72,14 +72,14 @@ class ShownLogin(Protocol):
         """
         ...
 
-    async def after_refusal(self, shown: str) -> str | None:
+    async def header_after_refusal(self, shown: str) -> str | None:
         """Return another value than the one that the server refused, or None where a login is needed.
 
         Raises ``PegboardError`` where it cannot be renewed for now.
         """
         ...
 
-    def give_up(self, shown: str) -> None:
+    def reject_login(self, shown: str) -> None:
         """Take the login for one that does not count: its server refuses it though it was renewed for it."""
         ...
 
@@ -139,8 +139,8 @@ class OpenConnection:
         self.http_session = ""
         self.http_initialized = False
         self.announced: frozenset[str] = frozenset()
-        self.notify: Callable[[Any], None] = _ignore
-        self.on_progress: Callable[[object], object] = _ignore
+        self.notify: Callable[[Any], None] = _ignore_value
+        self.on_progress: Callable[[object], object] = _ignore_value
         self.subscribed = asyncio.Event()
         self.up = False
         self.is_open = True
@@ -164,14 +164,14 @@ class OpenConnection:
         self.excluded: dict[str, str] = {}
         self._logged: dict[str, str] = {}
         self.http_closes = False
-        self.watch_server: Callable[[], object] = _nothing
+        self.watch_server: Callable[[], object] = _do_nothing
         self.newest: Manifest | None = None
         self.listed: Mapping[str, Tool] | None = None
         self.forgotten = 0
         self._alike: dict[str, Tool] = {}  # tools of calls that were found to be as listed, by their names
         self.login: ShownLogin | None = None
         self.refusals: RefusalReader | None = None
-        self.note_refused: Callable[[Iterable[RefusedAccess]], object] = _ignore
+        self.note_refused: Callable[[Iterable[RefusedAccess]], object] = _ignore_value
         self.refused: dict[RefusedAccess, None] = {}
         self._keep = keep
         self._report_invalid = report_invalid
@@ -181,7 +181,7 @@ class OpenConnection:
         """Return whether the connection is of the 2026 era."""
         return self.version in MODERN_PROTOCOL_VERSIONS
 
-    def take_up(self, client: Client) -> None:
+    def take_client(self, client: Client) -> None:
         """Note that the server answers, through this client."""
         self.client, self.version, self.up = client, client.protocol_version, True
 
@@ -217,13 +217,15 @@ class OpenConnection:
         only = self.server_requests.only_client
         match params:
             case {"capabilities": {**capabilities}} if method == "initialize":
-                params["capabilities"] = introduced(capabilities, only.declares if only is not None else EMPTY)
+                params["capabilities"] = introduced_capabilities(
+                    capabilities, only.declares if only is not None else EMPTY
+                )
                 if only is None and "roots" in capabilities:  # nobody says when they change
                     params["capabilities"]["roots"] = {}
             case {"_meta": {**meta}} if CAPABILITIES_KEY in meta:
                 declares = client.declares if client is not None else only.declares if only is not None else EMPTY
                 if declares:
-                    own = introduced(meta[CAPABILITIES_KEY], declares, modern=True)
+                    own = introduced_capabilities(meta[CAPABILITIES_KEY], declares, modern=True)
                     params["_meta"] = {**meta, CAPABILITIES_KEY: own}
             case _:
                 pass
@@ -248,7 +250,7 @@ class OpenConnection:
     def close_oversized(self) -> None:
         """End the connection because of a message over the limit that no request can be blamed for."""
         self.oversized = True
-        self.close(too_large(self.message_limit))
+        self.close(too_large_clause(self.message_limit))
 
     def stop(self, reason: str) -> None:
         """End the connection because nobody needs it any more."""
@@ -263,7 +265,7 @@ class OpenConnection:
 
     def add_stderr(self, text: str) -> None:
         """Keep a line that the server wrote to its standard error."""
-        kept = self._kept("stderr", text)
+        kept = self._keep_text("stderr", text)
         if line := one_line(kept, limit=_STDERR_LINE):
             self.stderr.append(line)
             self.read_refusals(kept, printed=True)
@@ -287,7 +289,7 @@ class OpenConnection:
     def add_invalid_line(self, text: str) -> None:
         """Keep a line on standard output that is no message of the protocol, and report the first."""
         self.invalid_count += 1
-        line = one_line(self._kept("invalid", text), limit=_INVALID_LINE)
+        line = one_line(self._keep_text("invalid", text), limit=_INVALID_LINE)
         if not line:
             return
         self.invalid_lines.append(line)
@@ -295,14 +297,14 @@ class OpenConnection:
             self._report_invalid(line)
             self._report_invalid = None
 
-    def _kept(self, kind: Printed, text: str) -> str:
+    def _keep_text(self, kind: Printed, text: str) -> str:
         return self._keep(kind, text, self.pid) if text.strip() else ""
 
     def drop(self, tool: str, reason: str) -> None:
         """Report a tool that is not listed."""
         self.dropped.setdefault(one_line(tool, limit=_NAME), one_line(reason, limit=_REASON))
 
-    def cut_out(self, what: str, reason: str) -> None:
+    def report_left_out(self, what: str, reason: str) -> None:
         """Report what is left out of a tool that is listed: it cannot be used."""
         self.cut.setdefault(one_line(what, limit=_NAME), one_line(reason, limit=_REASON))
 
@@ -322,7 +324,9 @@ class OpenConnection:
         self.excluded[what] = reason
 
 
-def introduced(capabilities: Mapping[str, Any], declares: JsonObject, *, modern: bool = False) -> dict[str, Any]:
+def introduced_capabilities(
+    capabilities: Mapping[str, Any], declares: JsonObject, *, modern: bool = False
+) -> dict[str, Any]:
     """Return the capabilities of a client as a server is told them, with what its client declares."""
     more = {name: value for name, value in declares.items() if name == "extensions" or not modern}
     return {**capabilities, **more}
@@ -332,9 +336,9 @@ Work = Callable[[OpenConnection], Awaitable[Any]]
 """What is done over a connection that is up."""
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-def _ignore(_: object) -> None:
+def _ignore_value(_: object) -> None:
     """Do nothing."""

@@ -52,15 +52,15 @@ def within_origin(url: httpx2.URL, location: str) -> httpx2.URL:
     except httpx2.InvalidURL:
         raise RedirectError("it redirects to an address that cannot be read") from None
     if not location or target.origin != url.origin or target.userinfo not in (b"", url.userinfo):
-        raise RedirectError(f"it redirects to {_place(target)}, another origin, which is not followed")
+        raise RedirectError(f"it redirects to {_place_of_url(target)}, another origin, which is not followed")
     return target.copy_with(userinfo=url.userinfo, fragment=None)
 
 
-def too_many(url: httpx2.URL) -> RedirectError:
+def too_many_redirects(url: httpx2.URL) -> RedirectError:
     """Return the error for a request that was redirected again and again, from ``url`` at last."""
-    return RedirectError(f"it redirects more than {MOST_REDIRECTS} times, at last from {_place(url)}")
+    return RedirectError(f"it redirects more than {MOST_REDIRECTS} times, at last from {_place_of_url(url)}")
 
 
-def _place(url: httpx2.URL) -> str:
+def _place_of_url(url: httpx2.URL) -> str:
     """Return an address without what may be secret in it."""
     return one_line(str(url.copy_with(userinfo=b"", query=None, fragment=None)), limit=200)

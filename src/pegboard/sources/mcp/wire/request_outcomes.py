@@ -53,7 +53,7 @@ class RequestNumbers:
         """Note that a request is answered, or that its answer is not waited for."""
 
 
-class GoneError(Exception):
+class ConnectionEndedError(Exception):
     """The end of a connection; ``dead``: it answers nothing any more, as far as is known."""
 
     def __init__(self, reason: str, in_flight: InFlight, *, dead: bool = False) -> None:
@@ -96,6 +96,6 @@ def size(count: int) -> str:
     return f"{count}B"
 
 
-def too_large(limit: int) -> str:
+def too_large_clause(limit: int) -> str:
     """Return what is reported of a message over the limit, as a clause."""
     return f"it sent a message of more than {size(limit)}"

@@ -27,7 +27,7 @@ from pegboard.core.access.extensions import TASK_METHODS, TASK_STATUS, related_t
 from pegboard.core.access.listed_items import alias
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener
-from pegboard.sources.mcp.wire.only_client import OnlyClient
+from pegboard.sources.mcp.wire.only_client import ProcessClient
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 from pegboard.support.tasks import BackgroundTasks
 
@@ -76,10 +76,10 @@ class ServerRequests:
         self.drained.set()
         self._turn = asyncio.Lock()
         self._beside: Callable[[], Sequence[ServerRequests]] = lambda: (self,)
-        self.only_client: OnlyClient | None = None
+        self.only_client: ProcessClient | None = None
         self.begun = False
         self.write: Callable[[ToServer], Awaitable[None]] | None = None
-        self.ambiguous: Callable[[], None] = _nothing
+        self.ambiguous: Callable[[], None] = _do_nothing
         self._tasks = BackgroundTasks()
         self.logs = LogMessages(self.calls, self._tasks)
         self._open: dict[int | str, asyncio.Task[JsonObject]] = {}
@@ -90,7 +90,7 @@ class ServerRequests:
         self._turn, self._beside = turn, users
 
     @asynccontextmanager
-    async def alone(self) -> AsyncGenerator[None]:
+    async def wait_until_alone(self) -> AsyncGenerator[None]:
         """Wait until no other call is under way, in the order in which calls came."""
         async with self._turn:
             for each in self._beside():
@@ -135,7 +135,7 @@ class ServerRequests:
             raise AskRefusedError(NONE_IN_FLIGHT)
         return await self.only_client.ask(method, params)
 
-    def take_client(self, client: OnlyClient | None) -> None:
+    def take_client(self, client: ProcessClient | None) -> None:
         """Let the server mean this client outside of calls from now on."""
         watches = self.only_client is not None and self._tell_server in self.only_client.watchers
         self._unwatch()
@@ -184,7 +184,7 @@ class ServerRequests:
     def _take_request(self, request: JSONRPCRequest, call: Call | None) -> None:
         params = request.params or {}
         if call is None or (call not in self.calls and call not in self.others):
-            call = self._meant(params)
+            call = self._call_of_request(params)
         only = self.only_client if not self.calls or request.method in _OF_CLIENT else None
         if only is not None and not only.means(request.method):
             only = None
@@ -204,16 +204,16 @@ class ServerRequests:
         self._open[request.id] = task
         tasks.add(task)
 
-        def done(task: asyncio.Task[JsonObject]) -> None:
+        def finish_request(task: asyncio.Task[JsonObject]) -> None:
             tasks.discard(task)
             if self._open.get(request.id) is task:
                 del self._open[request.id]
             if not task.cancelled() or (call is not None and call.over):  # else the server took it back
-                self._tasks.start(self._reply(_answer(request, task)))
+                self._tasks.start(self._reply(_answer_to_server(request, task)))
 
-        task.add_done_callback(done)
+        task.add_done_callback(finish_request)
 
-    def _meant(self, params: JsonObject) -> Call | None:
+    def _call_of_request(self, params: JsonObject) -> Call | None:
         """Return the call that a request belongs to: that of its task, else the one that is under way."""
         related = related_task(params)
         for other in self.others if related is not None else ():
@@ -309,16 +309,16 @@ class LogMessages:
         level = client.level or ("debug" if client.listener is not None and self.supported else None)
         return meta if level is None else {**(meta or {}), LOG_LEVEL_META_KEY: level}
 
-    async def agree_on(self, client: Client) -> None:
+    async def set_log_level_for(self, client: Client) -> None:
         """Tell the server before a call what its client wants, where it does not know it yet."""
         if self.supported and not self.modern and client.level is not None and client.level != self._level:
-            await self._agree(client.level)
+            await self._set_lowest_level(client.level)
 
     def _level_changed(self) -> None:
         if self.supported and not self.modern:
-            self._tasks.start(self._agree())
+            self._tasks.start(self._set_lowest_level())
 
-    async def _agree(self, *more: str) -> None:
+    async def _set_lowest_level(self, *more: str) -> None:
         """Tell the server the lowest level that anybody wants."""
         levels = {*more, *(listener.level for listener in self._listeners if listener.open)}
         levels |= {call.client.level for call in self._calls if call.client is not None}
@@ -332,7 +332,7 @@ async def ask(call: Call, method: str, params: JsonObject) -> JsonObject:
     """Return what the client of a call answers; raises ``AskRefusedError``."""
     if call.client is None:
         raise AskRefusedError(f"The client of this call does not take {ASKED[method]}.")
-    with call.asking():
+    with call.pause_timeout():
         return await call.client.ask(method, params)
 
 
@@ -341,7 +341,7 @@ async def _about_task(asked: Awaitable[JsonObject], number: str) -> JsonObject:
     return with_related_task(await asked, lambda _: number)
 
 
-def _answer(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> RequestAnswer:
+def _answer_to_server(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> RequestAnswer:
     """Return the answer to a request of the server."""
     if asked.cancelled():
         return _error(request, _OVER)
@@ -359,12 +359,12 @@ def _error(request: JSONRPCRequest, message: str, code: int = INVALID_REQUEST, d
     return JSONRPCError(jsonrpc="2.0", id=request.id, error=ErrorData(code=code, message=message, data=data))
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
 def _notification(client: Client, method: str, params: JsonObject) -> Thunk:
-    async def tell() -> None:
+    async def tell_client() -> None:
         await client.tell(method, params)
 
-    return tell
+    return tell_client

@@ -32,7 +32,7 @@ TappedStreams = tuple["TappedReader", "TappedWriter"]
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 
 
-class _End:
+class _StreamEnd:
     """One end of the SDK's pair of streams."""
 
     def __init__(self, inner: Any, live: OpenConnection) -> None:
@@ -53,7 +53,7 @@ class _End:
         return await self._inner.__aexit__(kind, error, trace)
 
 
-class TappedReader(_End):
+class TappedReader(_StreamEnd):
     """The stream of messages from a server, each seen before the session reads it."""
 
     @property
@@ -79,7 +79,7 @@ class TappedReader(_End):
                 self._live.close("it closed the connection")
                 raise
             if isinstance(item, SessionMessage):
-                self._see(item.message)
+                self._note_message(item.message)
                 if self._live.server_requests.takes(item.message, self._call()):
                     continue
             return cast("SessionMessage | Exception", item)
@@ -89,7 +89,7 @@ class TappedReader(_End):
         context = self.last_context
         return None if context is None else context.get(CURRENT_CALL)
 
-    def _see(self, message: Any) -> None:
+    def _note_message(self, message: Any) -> None:
         live = self._live
         live.any_message = True
         match message:
@@ -119,7 +119,7 @@ class TappedReader(_End):
             self._live.era_question = None
 
 
-class TappedWriter(_End):
+class TappedWriter(_StreamEnd):
     """The stream of messages to a server, which notes the requests that left."""
 
     async def send(self, item: SessionMessage, /) -> None:

@@ -22,25 +22,25 @@ class TimeLimits:
         """Let a limit run out in so many seconds."""
         ends = self._ends[limit] = self.loop.time() + seconds
         if ends < self._next:
-            self._arm(ends)
+            self._set_timer(ends)
 
     def remove(self, limit: TimeLimit) -> float | None:
         """Forget a limit; return when it would have run out by the loop's clock, or None where it does not run."""
         return self._ends.pop(limit, None)
 
-    def _arm(self, ends: float) -> None:
+    def _set_timer(self, ends: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._next = call_later_detached(ends - self.loop.time(), self._look), ends
+        self._timer, self._next = call_later_detached(ends - self.loop.time(), self._check_limits), ends
 
-    def _look(self) -> None:
+    def _check_limits(self) -> None:
         self._timer, self._next = None, inf
         now = self.loop.time()
         for limit in [limit for limit, ends in self._ends.items() if ends <= now]:
             del self._ends[limit]
-            limit.run_out()
+            limit.run_out_of_time()
         if self._ends:
-            self._arm(min(self._ends.values()))
+            self._set_timer(min(self._ends.values()))
 
 
 class TimeLimit:
@@ -70,7 +70,7 @@ class TimeLimit:
         ends = self._limits.remove(self)
         return None if ends is None else max(ends - self._limits.loop.time(), 0.0)
 
-    def run_out(self) -> None:
+    def run_out_of_time(self) -> None:
         """End what the task does."""
         self.ran_out = True
         self._task.cancel()

@@ -58,7 +58,7 @@ class Call:
         self._last: asyncio.Task[None] | None = None
 
     @contextmanager
-    def asking(self) -> Generator[None]:
+    def pause_timeout(self) -> Generator[None]:
         """Stop the timeout of the call: it does not run while its client answers."""
         limit = self.limit
         self._asking += 1
@@ -76,19 +76,19 @@ class Call:
         """Pass something on to the client after what came before, and before the answer."""
         if self.before_answer is None or not self.before_answer(what):
             self.passes_on = True
-            self._last = asyncio.ensure_future(_after(self._last, what))
+            self._last = asyncio.ensure_future(_run_after(self._last, what))
 
     async def finish_asking(self) -> None:
         """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
         await asyncio.wait(self.tasks, timeout=_ASKED_WITHIN)
 
-    async def drained(self) -> None:
+    async def wait_until_passed_on(self) -> None:
         """Wait for what is still to be passed on."""
         while self._last is not None and not self._last.done():
             await asyncio.wait({self._last})
 
 
-async def _after(before: asyncio.Task[None] | None, what: Thunk) -> None:
+async def _run_after(before: asyncio.Task[None] | None, what: Thunk) -> None:
     if before is not None:
         await asyncio.wait({before})
     try:

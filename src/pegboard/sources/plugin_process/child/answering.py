@@ -18,7 +18,7 @@ from pegboard.sources.code import fingerprint
 from pegboard.sources.lazy import LazyHooks, LazySource, local_sources
 from pegboard.sources.plugin_process.forms import ANSWERED, ASKED
 from pegboard.sources.plugin_process.process_spec import spec_of
-from pegboard.sources.signatures import Built, LocalSource, blocks, run_here
+from pegboard.sources.signatures import BuiltPlugin, LocalSource, blocks, run_here
 
 Message = dict[str, Any]
 
@@ -26,7 +26,7 @@ _SCOPE: Final = "process"
 """The one scope of the objects here: Pegboard has a process for each of its own."""
 
 
-class Answering:
+class PluginAnswers:
     """The plugin of this process, constructed when something first needs it, by the source that it always has."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
@@ -36,28 +36,28 @@ class Answering:
         sources = local_sources(None, store=store, apart=True)
         self._spec = spec
         self._source = next(source for source in sources if source.handles(spec))
-        self._plugin: Built | None = None
+        self._plugin: BuiltPlugin | None = None
         self._hooks = LazyHooks(Path(given["spec"].get("folder") or "."))
 
     async def answer(self, params: Message) -> Message:
         """Return the result of one request; what is raised is an answer too."""
         asked: Message = params["_meta"][ASKED]
-        data = _Data(asked.get("data"))
+        data = _CallSessionData(asked.get("data"))
         token = _DATA.set(data)
         try:
             os.environ.update(asked.get("env") or {})
-            result = await self._answer(asked, params["name"], params["arguments"])
-        except _WantsDataError:
-            result = _also({"wants": "data"})
+            result = await self._answer_request(asked, params["name"], params["arguments"])
+        except _SessionDataMissingError:
+            result = _answered_also({"wants": "data"})
         except (Exception, SystemExit) as error:  # a plugin's own code may raise anything
-            result = _also({"error": _described(error)})
+            result = _answered_also({"error": _describe_error(error)})
         finally:
             _DATA.reset(token)
         if data.changes:
             result["_meta"] = {**result.get("_meta", {}), ANSWERED: {"data": data.changes}}
         return result
 
-    def at_once(self, params: Message, loop: asyncio.AbstractEventLoop) -> Message | None:
+    def result_at_once(self, params: Message, loop: asyncio.AbstractEventLoop) -> Message | None:
         """Return the result of a call of a function that blocks, run in this thread; None for any other request.
 
         Once the plugin is constructed nothing but the function takes time, and a change of threads takes longer than
@@ -66,41 +66,41 @@ class Answering:
         asked, name = params["_meta"][ASKED], params["name"]
         if asked["what"] != "call" or "env" in asked:
             return None
-        plugin = self._plugin or self._constructed()
+        plugin = self._plugin or self._construct()
         if plugin is None or name not in plugin.tools or not blocks(plugin.tools[name]) or plugin.threads.kept:
             return None
         context = CallContext(**asked["who"], scope=_SCOPE)
         try:
             return _wire(run_here(plugin.call(self._spec.name, name, params["arguments"], context), loop))
         except (Exception, SystemExit) as error:
-            return _also({"error": _described(error)})
+            return _answered_also({"error": _describe_error(error)})
 
-    def _constructed(self) -> Built | None:
-        source = self._source.made if isinstance(self._source, LazySource) else None
+    def _construct(self) -> BuiltPlugin | None:
+        source = self._source.source_if_made if isinstance(self._source, LazySource) else None
         found = source.ready(self._spec, self._overrides, _SCOPE) if isinstance(source, LocalSource) else None
-        self._plugin = found if isinstance(found, Built) else None
+        self._plugin = found if isinstance(found, BuiltPlugin) else None
         return self._plugin
 
-    async def _answer(self, asked: Message, name: str, arguments: Message) -> Message:
+    async def _answer_request(self, asked: Message, name: str, arguments: Message) -> Message:
         match asked["what"]:
             case "call":
                 context = CallContext(**asked["who"], scope=_SCOPE)
                 return _wire(await self._source.call(self._spec, self._overrides, self._tool(name), arguments, context))
             case "describe":
-                return _also({"value": await self._manifest()})
+                return _answered_also({"value": await self._manifest()})
             case "hooks":
                 context = CallContext(**asked["who"], scope=_SCOPE)
                 tool = self._tool(name)
                 assert isinstance(self._source, HasHooks)
                 said = await self._source.ask_hooks(self._spec, self._overrides, tool, arguments, context)
-                return _also({"value": {"refused": said.refused, "approval": said.approval}})
+                return _answered_also({"value": {"refused": said.refused, "approval": said.approval}})
             case "holds":
-                return _also({"value": await self._fault(name, asked["given"])})
+                return _answered_also({"value": await self._fault(name, asked["given"])})
             case "hook":
-                return _also({"value": _plain(await self._hooks.ask(name, *asked["given"]))})
+                return _answered_also({"value": _as_plain_json(await self._hooks.ask(name, *asked["given"]))})
             case _:
                 await self._hooks.prepare(name)
-                return _also({"value": None})
+                return _answered_also({"value": None})
 
     async def _manifest(self) -> Message:
         """Return what the plugin offers, and how its code looked when it was imported."""
@@ -126,11 +126,11 @@ class Answering:
         self._hooks.close()
 
 
-class _WantsDataError(BaseException):
+class _SessionDataMissingError(BaseException):
     """What the plugin keeps for the session of a call did not come with it; nothing has run."""
 
 
-class _Data:
+class _CallSessionData:
     """What the plugin keeps for the session of one call: as it came with it, and what has changed."""
 
     def __init__(self, given: Mapping[str, str] | None) -> None:
@@ -138,7 +138,7 @@ class _Data:
         self.changes: dict[str, str | None] = {}
 
 
-_DATA: ContextVar[_Data] = ContextVar("pegboard_session_data")
+_DATA: ContextVar[_CallSessionData] = ContextVar("pegboard_session_data")
 
 
 class _SessionData:
@@ -148,7 +148,7 @@ class _SessionData:
         """Return what came with the call."""
         given = _DATA.get().given
         if given is None:
-            raise _WantsDataError
+            raise _SessionDataMissingError
         return given
 
     async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:  # noqa: ARG002
@@ -171,11 +171,11 @@ def _wire(result: CallResult) -> Message:
     return message
 
 
-def _also(answer: Message) -> Message:
+def _answered_also(answer: Message) -> Message:
     return {"content": [], "_meta": {ANSWERED: answer}}
 
 
-def _described(error: BaseException) -> Message:
+def _describe_error(error: BaseException) -> Message:
     """Return what an exception says, and which module was not found, or which path was out of reach."""
     message: Message = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, PegboardError):
@@ -199,14 +199,14 @@ def _described(error: BaseException) -> Message:
     return message
 
 
-def _plain(answer: object) -> object:
+def _as_plain_json(answer: object) -> object:
     """Return the answer of a function of the configuration as JSON has it; raises ``TypeError`` for what it has not."""
     match answer:
         case None | bool() | int() | float() | str():
             return answer
         case Mapping():
-            return {str(key): _plain(value) for key, value in cast("Mapping[object, object]", answer).items()}
+            return {str(key): _as_plain_json(value) for key, value in cast("Mapping[object, object]", answer).items()}
         case list() | tuple() | set() | frozenset():
-            return [_plain(value) for value in cast("list[object]", answer)]
+            return [_as_plain_json(value) for value in cast("list[object]", answer)]
         case _:
             raise TypeError(f"it answers {type(answer).__name__}, which JSON cannot express")

@@ -10,7 +10,7 @@ from typing import Final
 _MOST: Final = 1 << 16
 
 
-class Readers:
+class LineReaders:
     """Threads that read lines from a pipe in turns; there is always one that reads, or is about to.
 
     ``take`` gets each line, in the thread that read it, and may block there; ``over`` is called at the end.
@@ -29,12 +29,12 @@ class Readers:
     def begin(self) -> None:
         """Start another thread."""
         self._free += 1
-        threading.Thread(target=self._run, name="pegboard-reader", daemon=True).start()
+        threading.Thread(target=self._read_lines, name="pegboard-reader", daemon=True).start()
 
-    def _run(self) -> None:
+    def _read_lines(self) -> None:
         while True:
             with self._turn:
-                line = self._next()
+                line = self._next_line()
                 with self._counting:
                     self._free -= 1
                     if self._free == 0 and line is not None:
@@ -47,7 +47,7 @@ class Readers:
             with self._counting:
                 self._free += 1
 
-    def _next(self) -> bytes | None:
+    def _next_line(self) -> bytes | None:
         """Return the next line, or None where none will come."""
         while not self._lines:
             data = os.read(self._source, _MOST)

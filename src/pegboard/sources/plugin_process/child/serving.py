@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from pegboard.sources.plugin_process.child.answering import Answering
-from pegboard.sources.plugin_process.child.reading import Readers
+from pegboard.sources.plugin_process.child.answering import PluginAnswers
+from pegboard.sources.plugin_process.child.reading import LineReaders
 from pegboard.support.version import __version__
 
 _ENDING: Final = 1.5
@@ -30,7 +30,7 @@ def serve(given: Mapping[str, Any]) -> None:
     source, sink = _own_pipes()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
-        asyncio.run(_served(given, source, sink))
+        asyncio.run(_serve_plugin(given, source, sink))
     finally:
         with suppress(BaseException):  # whatever plugins do at the end
             cast("Any", atexit)._run_exitfuncs()  # noqa: SLF001 - a thread that hangs must not keep the process
@@ -59,19 +59,19 @@ def _own_pipes() -> tuple[int, int]:
     return source, sink
 
 
-async def _served(given: Mapping[str, Any], source: int, sink: int) -> None:
-    serving = _Serving(Answering(given), sink, asyncio.get_running_loop())
-    Readers(source, serving.take, serving.end).begin()
+async def _serve_plugin(given: Mapping[str, Any], source: int, sink: int) -> None:
+    serving = _RequestsUnderWay(PluginAnswers(given), sink, asyncio.get_running_loop())
+    LineReaders(source, serving.take, serving.end).begin()
     await serving.over.wait()
     with suppress(TimeoutError):
         async with asyncio.timeout(_ENDING):
             await serving.answering.aclose()
 
 
-class _Serving:
+class _RequestsUnderWay:
     """The requests under way; ``over`` is set once no more can come."""
 
-    def __init__(self, answering: Answering, sink: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, answering: PluginAnswers, sink: int, loop: asyncio.AbstractEventLoop) -> None:
         self.answering = answering
         self.over = asyncio.Event()
         self._sink = sink
@@ -88,13 +88,13 @@ class _Serving:
         """Take a message, in a thread that may block: a call that blocks runs there, all else in the loop."""
         message: Message = json.loads(line)
         if message.get("method") == "tools/call":
-            result = self.answering.at_once(message["params"], self._loop)
+            result = self.answering.result_at_once(message["params"], self._loop)
             if result is not None:
-                self._answer(message["id"], result)
+                self._write_answer(message["id"], result)
                 return
-        self._loop.call_soon_threadsafe(self._begin, message)
+        self._loop.call_soon_threadsafe(self._begin_message, message)
 
-    def _begin(self, message: Message) -> None:
+    def _begin_message(self, message: Message) -> None:
         number: object = message.get("id")
         params: Message = message.get("params") or {}
         match message.get("method"):
@@ -105,13 +105,15 @@ class _Serving:
             case "initialize":
                 about = {"name": "pegboard-plugin", "version": __version__}
                 version = params.get("protocolVersion")
-                self._answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about})
+                self._write_answer(
+                    number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+                )
             case "notifications/cancelled":
                 task = self._tasks.get(params.get("requestId"))
                 if task is not None:
                     task.cancel()
             case "ping":
-                self._answer(number, {})
+                self._write_answer(number, {})
             case method if number is not None:
                 error = {"code": _NO_METHOD, "message": f"There is no method {method!r} here."}
                 self._write({"jsonrpc": "2.0", "id": number, "error": error})
@@ -119,9 +121,9 @@ class _Serving:
                 pass
 
     async def _call(self, number: object, params: Message) -> None:
-        self._answer(number, await self.answering.answer(params))
+        self._write_answer(number, await self.answering.answer(params))
 
-    def _answer(self, number: object, result: Message) -> None:
+    def _write_answer(self, number: object, result: Message) -> None:
         self._write({"jsonrpc": "2.0", "id": number, "result": result})
 
     def _write(self, message: Message) -> None:
