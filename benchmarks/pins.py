@@ -249,7 +249,7 @@ async def versions_of(one: Candidate) -> list[dict[str, object]]:
                         "changed, wait": states["changed"],
                         "new, wait": states["new"],
                         "not listed": states["gone"],
-                        "what it says of itself": "waits" if len(every) > len(tools) else "as pinned",
+                        "its own description": "waits" if len(every) > len(tools) else "as pinned",
                     }
                 )
                 await board.pins.accept(one.name, by="benchmark")

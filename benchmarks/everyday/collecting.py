@@ -1,7 +1,7 @@
 """Ask twenty published servers for their tools once: ``python -m benchmarks.everyday.collecting [SERVER …]``.
 
 Each is installed under ``.bench/``, started over stdio with tokens that open nothing, asked for ``initialize`` and
-``tools/list``, and written to ``catalogs/SERVER.json`` beside this file: what it says of itself, and of its tools
+``tools/list``, and written to ``catalogs/SERVER.json`` beside this file: its own description, and of its tools
 the fields in ``KEPT``, unchanged but for what they say of this machine.
 """
 
@@ -323,7 +323,7 @@ class Conversation:
 
 
 def listed(command: list[str], variables: Mapping[str, str], home: Path) -> dict[str, Any]:
-    """Start a server; return what it says of itself and its tools."""
+    """Start a server; return its own description and its tools."""
     errors = home / "errors.txt"
     with errors.open("wb") as file:
         process = subprocess.Popen(

@@ -233,7 +233,7 @@ class AcceptedGrants:
             keep(replace(known, store=self._store or "", grants=self._text or ""))
         except OSError as error:
             level = logging.WARNING if RELOAD in (self._before or {}) else logging.INFO
-            log.log(level, "what was accepted is kept in the store alone: %s", error)
+            log.log(level, "the acceptance is kept only in the store: %s", error)
 
     async def _switched_off(self) -> frozenset[str]:
         """Return what is switched off at run time, for anybody."""
@@ -290,7 +290,12 @@ def waiting_problems(waiting: Sequence[GrantChange]) -> list[Problem]:
     """Return a warning for each change that waits for a person."""
     hint = "It counts when a person accepts it: `pegboard accept`, or the console."
     return [
-        Problem(severity="warning", code="waits", message=f"{change}: this widens and waits.", hint=hint)
+        Problem(
+            severity="warning",
+            code="waits",
+            message=f"{change}: this grants more, so it waits for a person.",
+            hint=hint,
+        )
         for change in waiting
     ]
 
@@ -335,7 +340,7 @@ def _grants_from_text(text: str) -> tuple[dict[GrantKey, Grant], bytes]:
         return grants_from_text(text), b""
     found: Any = json.loads(text)
     if not isinstance(found, dict):
-        raise ValueError("It is no mapping.")
+        raise ValueError("It is not a mapping.")
     content = cast("dict[str, Any]", found)
     key = bytes.fromhex(str(content.get("key")))
     if not 0 < len(key) <= hashlib.blake2b.MAX_KEY_SIZE:

@@ -371,7 +371,7 @@ class Pegboard(Board):
         configuration, problems = self._inspect_source(self._source)
         if configuration is None:
             errors = "; ".join(str(p) for p in problems if p.severity == "error")
-            log.warning("the edited configuration is refused, the last good one stays: %s", errors)
+            log.warning("the edited configuration is not valid, the last valid one stays in use: %s", errors)
             self._note_read(problems, in_force=False)
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
@@ -516,7 +516,7 @@ class Pegboard(Board):
                 try:
                     await self._reload()
                 except ConfigError as error:
-                    log.warning("the edited configuration is refused: %s", error)
+                    log.warning("the edited configuration is not valid: %s", error)
 
     def _file_stamps(self) -> tuple[tuple[str, int, int], ...]:
         watched = self._accepted.watched_files if self._accepted is not None else ()
@@ -639,8 +639,8 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
         return PostgresCopies(read.configuration.store)
     if path is None:
         raise StoreError(
-            "The store of this configuration is in memory, and ends with the process.",
-            hint="Nothing of it can be copied or checked; `store: sqlite:///pegboard.db` keeps one in a file.",
+            "The store of this configuration is in memory and is lost when the process ends.",
+            hint="It cannot be copied or checked; `store: sqlite:///pegboard.db` keeps one in a file.",
             code="store_in_memory",
         )
     from pegboard.stores.sql.sqlite_copies import SqliteCopies

@@ -183,9 +183,9 @@ class EditableFile:
             await self.reload()  # what somebody else has edited waits, or counts, as theirs
             if self.file_waits():
                 raise ConfigError(
-                    f"{self.file} was changed by something else, and that waits for a person.",
+                    f"{self.file} was changed outside Pegboard, and the change waits for a person.",
                     code="file_waits",
-                    hint="Accept it (`pegboard accept`), or put back what was there.",
+                    hint="Accept it (`pegboard accept`), or restore the file.",
                 )
             save = partial(replace_whole, expected=expected, private=bool(self.secrets(text)))
             digest = await asyncio.to_thread(save, self.source().path, text)
@@ -235,7 +235,7 @@ def write_first(path: Path, like: Path) -> Path:
         accept_text(path)
     except FileExistsError:
         hint = "Start Pegboard again to use it."
-        raise ConfigError(f"{display_path(path)} is there already.", code="file_exists", hint=hint) from None
+        raise ConfigError(f"{display_path(path)} already exists.", code="file_exists", hint=hint) from None
     except OSError as error:
         why = error.strerror or "it cannot be written"
         raise ConfigError(f"{display_path(path)} cannot be written: {why}.", code="file_not_saved") from None

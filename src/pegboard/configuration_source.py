@@ -257,7 +257,7 @@ def source_of(
     value = config if isinstance(config, Mapping) else None
     if value is None and not isinstance(config, str | os.PathLike | None):
         hint = "Give a path, a mapping, or nothing."
-        raise UsageError(f"A configuration is no value of the type {type(config).__name__}.", hint=hint)
+        raise UsageError(f"A configuration cannot be a value of the type {type(config).__name__}.", hint=hint)
     path, quickstart = choose(IN_CODE if value is not None else cast("str | Path | None", config), folder)
     source = ConfigurationSource(path=path, value=value, toolkits=tuple(toolkits), loadouts=tuple(loadouts))
     return source, quickstart
@@ -343,7 +343,7 @@ def waiting_text(name: str, waiting: Sequence[GrantChange]) -> str:
     places = [change.name for change in waiting[:_NAMED]]
     places += [f"{len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else []
     accepts = "`pegboard accept` or the console accepts it"
-    return f"what widens in {name} waits for a person, and counts once {accepts}: {', '.join(places)}"
+    return f"edits of {name} that grant more wait for a person, and apply once {accepts}: {', '.join(places)}"
 
 
 def report(problems: Iterable[Problem]) -> None:

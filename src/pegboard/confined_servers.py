@@ -43,17 +43,17 @@ class ConfinedServers:
         """Return what a person is told; nothing where no server is fetched or was in a sandbox."""
         found: list[str] = []
         if self.sandboxed:
-            kept = "Confined as their sandbox confined them, and reading of your files their own folder only"
+            kept = "Confined as in their sandbox; of your files they read only their own folder"
             found.append(f"{kept}: {', '.join(self.sandboxed)}.")
         listed = ", ".join(self.names)
         if listed and self.not_here:
-            found.append(f"Fetched when they start, and not confined ({self.not_here}): {listed}.")
+            found.append(f"Fetched at start and not confined ({self.not_here}): {listed}.")
         elif listed:
             kept = "Confined to their folder and what their settings name (`confine`; pegboard check says more)"
             found.append(f"{kept}: {listed}.")
         if self.outside:
             why = "bun reads every folder above its own"
-            found.append(f"Fetched when they start, and not confined ({why}): {', '.join(self.outside)}.")
+            found.append(f"Fetched at start and not confined ({why}): {', '.join(self.outside)}.")
         return found
 
     @property
@@ -95,7 +95,7 @@ def _why_not_confined(network: tuple[int, ...] | None = None) -> str:
     from pegboard.sources.confinement import available
 
     if sys.platform == "darwin":
-        return "on macOS it has been tried on no machine yet"
+        return "on macOS it has not been tested yet"
     return available(network) or ""
 
 

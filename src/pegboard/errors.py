@@ -262,5 +262,5 @@ def store_unavailable(store: str, reason: str) -> StoreUnavailableError:
         store: What it is called, without anything secret.
         reason: Why, without a full stop.
     """
-    hint = "It is tried again by itself."
+    hint = "It is tried again automatically."
     return StoreUnavailableError(f"{store} cannot be reached now: {reason}.", hint=hint)

@@ -119,7 +119,7 @@ def noting_approvals(write: Note, *, console: bool) -> Callable[[Mapping[str, An
 
 
 def noting_logins(board: Pegboard, write: Note) -> Callable[[object], None]:
-    """Return what says of each server, once, that it wants a login (G11)."""
+    """Return what says of each server, once, that it requires a login (G11)."""
     said: set[str] = set()
 
     def note(_: object) -> None:

@@ -137,7 +137,7 @@ class ServerFinderOfBoard:
         )
 
     def _spec(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> tuple[ServerSpec, Masker]:
-        """Return how a server is started; raises ``ConfigError`` where it is written wrongly, or cannot run."""
+        """Return how a server is started; raises ``ConfigError`` where its entry is not valid, or cannot run."""
         text = json.dumps({"servers": {name: dict(entry)}}, ensure_ascii=False)
         path = self.path().with_name("pegboard.yaml")
         configuration, problems = inspect(path, registered=EMPTY, env={**self.env, **variables}, text=text)

@@ -56,6 +56,6 @@ def ask_keyring(work: Callable[[Any], T], *, elsewhere: str = "") -> T:
         raise KeyringError("the keyring could not be opened", f"Unlock it, then try again. {elsewhere}") from None
     except errors.PasswordSetError:
         hint = "It is full, read-only or locked, or the value is too long for it."
-        raise KeyringError("the keyring does not take the value", f"{hint} {elsewhere}") from None
+        raise KeyringError("the keyring rejects the value", f"{hint} {elsewhere}") from None
     except Exception as error:  # each keyring has errors of its own
         raise KeyringError(f"the keyring failed ({type(error).__name__})", elsewhere) from None

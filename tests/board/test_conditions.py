@@ -203,7 +203,7 @@ async def test_an_answer_counts_for_thirty_seconds(tmp_path: Path) -> None:
         assert len(rules["ASKED"]) == 1
         clock.advance(2.0)
         refused = await ada.call("book_seat", {"row": 1})
-        assert (refused.status, "Its condition does not hold now." in refused.message) == ("tool_unavailable", True)
+        assert (refused.status, "Its condition is not met now." in refused.message) == ("tool_unavailable", True)
         assert [change["plugin"] for change in changes] == ["plain"]
         rules["ANSWERS"]["local"] = True
         clock.advance(31.0)

@@ -56,7 +56,7 @@ async def test_a_mapping_is_a_configuration(folder: Path) -> None:
         (config(tols=[]), "configuration: agents.assistant: the key 'tols' is not known here. Did you mean 'tools'?"),
         (
             config(tools={"git"}),
-            "configuration: agents.assistant.tools: cannot hold a value of the type set. Give text, numbers, true",
+            "configuration: agents.assistant.tools: cannot contain a value of the type set. Give text, numbers, true",
         ),
         ({"agents": {1: {}}}, "configuration: agents: the key 1 is not text. Write it in quotes."),
         ({"agents": []}, "configuration: agents: expected a mapping, found a list. Write it as `key: value`."),
@@ -119,7 +119,7 @@ async def test_a_toolkit_in_code_counts_like_one_of_the_file() -> None:
     [
         ({"name": "x", "tools": ["gti"]}, "code: toolkits.x.tools[0]: 'gti' is not a known plugin or tool."),
         ({"name": "x", "tools": ["delegate"]}, "code: toolkits.x.tools[0]: 'delegate' is reserved"),
-        ({"name": "x", "tools": ["git", "git"]}, "code: toolkits.x.tools[1]: 'git' stands twice in this toolkit."),
+        ({"name": "x", "tools": ["git", "git"]}, "code: toolkits.x.tools[1]: 'git' is listed twice in this toolkit."),
         ({"name": "x", "tools": 5}, "code: toolkits.x.tools: expected a list of names"),
         ({"name": "x", "focus": {"when": "("}}, "code: toolkits.x.focus"),
         ({"tools": ["git"]}, "code: toolkits[0]: 'name' is missing, or no text."),
@@ -145,7 +145,7 @@ async def test_on_one_name_the_file_counts_and_the_clash_is_reported(caplog: pyt
     named = config(allowed_toolkits=["research"], initial_toolkits=["research"])
     said = {**named, "toolkits": {"research": {"tools": ["git"]}}}
     async with Pegboard.open(said, toolkits=[RESEARCH]) as board:
-        clash = "toolkit 'research' is given by code too; the one that stands here counts."
+        clash = "toolkit 'research' is also given by code; the one in the file is used."
         assert f"configuration: toolkits.research: {clash}" in caplog.text
         assert [problem.code for problem in board.configuration.problems] == ["shadowed"]
         assert await names(await board.session(session_id="s")) == {"log"}

@@ -204,7 +204,7 @@ async def test_a_decision_says_what_was_approved_refused_and_granted_for_longer(
     unasked = await ada.decide(*pay)
     assert (unasked.status, unasked.approval) == ("needs_approval", None)
     assert unasked.message == (
-        "'pay' needs the approval of a person (its source says that a person confirms it). Nobody was asked yet."
+        "'pay' needs the approval of a person (its source says that a person confirms it). No one has been asked yet."
     )
 
     asked = (await ada.call(*pay)).approval

@@ -57,7 +57,7 @@ async def test_without_a_callback_it_is_not_listed_and_says_why(board: Pegboard)
     answer = await lead.call("delegate", {"task": "look"})
     assert (answer.status, answer.message) == (
         "tool_unavailable",
-        "'delegate' is not available now: No subagents can run here: the host sets no board.on_delegate.",
+        "'delegate' is not available now: No subagents can run here: the host program has not set board.on_delegate.",
     )
     explained = await lead.explain("delegate")
     assert (explained.permitted, explained.visible, [r.code for r in explained.reasons]) == (
@@ -120,9 +120,7 @@ async def test_delegating_in_a_circle_ends_with_one_clear_answer(board: Pegboard
     board.on_delegate = passes_it_on
     answer = await (await opened(board)).call("delegate", {"task": "it", "agent": "reviewer"})
     assert depth == ["reviewer", "lead", "reviewer"]
-    assert text(answer) == (
-        "A child of this session would be more than 3 levels deep. Let the session do the work itself."
-    )
+    assert text(answer) == ("A child of this session would be more than 3 levels deep. Do the work in this session.")
 
 
 async def test_a_child_that_is_cut_delegates_to_nobody_else_than_its_parent(board: Pegboard) -> None:

@@ -234,7 +234,7 @@ async def test_what_is_loaded_ahead_is_audited_and_explained(board: Pegboard) ->
     assert (record.subject, record.outcome, record.reason) == (
         "plugin:weather",
         "anticipated",
-        "It was loaded ahead of being asked for.",
+        "It was loaded in advance.",
     )
     codes = [reason.code for reason in (await session.explain("forecast")).reasons]
     assert "loaded_anticipated" in codes

@@ -357,7 +357,7 @@ async def test_a_server_that_was_seen_once_says_so_when_it_is_served_again(
     async with listed.opened(ask=False) as board:
         board.services.pins.note_waiting()
         board.services.pins.note_waiting()
-    line = "server up: 'look' has changed since the first list: a person has to look at it."
+    line = "server up: 'look' has changed since the first list: a person has to review it."
     assert [record.getMessage() for record in caplog.records] == [line, line]
 
 
@@ -372,7 +372,7 @@ async def test_what_a_server_says_of_itself_is_pinned_and_holds_back_no_tool(lis
         for each in (board, other):
             assert each.world.catalog.plugins["up"].description == "Watches shelves."
         assert (await session.call("up__look", {})).status == "ok"
-        waits = "what it says of itself has changed since the first list: a person has to look at it."
+        waits = "its own description has changed since the first list: a person has to review it."
         assert board.world.catalog.plugins["up"].unreviewed.text == waits
         (shown,) = await OperatorPins(board.services).shown("up/")
         assert (shown.name, shown.status) == ("up", "changed")

@@ -79,7 +79,7 @@ async def test_what_is_due_runs_as_its_owner_may_now(board: Pegboard, source: Fa
         (due("x"), "Agent 'clerk' may not use plugin 'jobs' any more."),
         (due("x", agent="guest"), "Agent 'guest' may not use plugin 'jobs' any more."),
         (due("x", agent="gone"), "There is no agent 'gone' any more."),
-        (due("x", principal=""), "It is not known which agent made it: let that agent make it again."),
+        (due("x", principal=""), "The agent that created it is unknown: let that agent create it again."),
     ],
     ids=["denied since", "never granted", "gone", "unknown"],
 )

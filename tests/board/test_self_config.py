@@ -70,7 +70,7 @@ async def test_only_an_agent_that_lists_it_has_it_and_without_leave_it_may_only_
         assert (await other.call("self_config", {"action": "show"})).status == "not_found"
         assert (await shown(sea))["may_change"] == []
         for name, value in (("writing", False), ("loadout", "nothing"), ("initial_toolkits", []), ("lease", {})):
-            assert await ask(sea, "set", name, value) == ("refused", f"'{name}' is not yours to change.")
+            assert await ask(sea, "set", name, value) == ("refused", f"'{name}' cannot be changed by you.")
             assert (await ask(sea, "unset", name))[0] == "refused"
 
 
@@ -87,7 +87,7 @@ async def test_a_switch_of_its_own_takes_away_and_gives_back_and_grants_nothing(
         assert (await board.permissions.show("local"))["sea"] == {"poke": False, "change": False}
         record = (await board.services.store.entries(kind="permission"))[0]
         assert (record.by, record.session, record.decision) == ("agent sea", "thread", "off")
-        assert await ask(sea, "unset", "change") == ("ok", "'change' is as it was given to you.")
+        assert await ask(sea, "unset", "change") == ("ok", "'change' is unchanged.")
         assert (await sea.call("change", {"what": "x"})).status == "ok"
         assert (await ask(sea, "set", "poke", True))[0] == "not_found", "an operator has switched it off"
         assert (await ask(sea, "set", "nonsense", True))[0] == "not_found"
@@ -210,7 +210,7 @@ async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: 
         store = board.services.store
         assert (await store.stored_permissions())[1:3] == ({}, {})
         assert (await store.entries(kind="permission", limit=1))[0].session.startswith("thread/general/")
-        assert await ask(child, "unset", "look") == ("ok", "'look' is as it was given to you.")
+        assert await ask(child, "unset", "look") == ("ok", "'look' is unchanged.")
         assert (await child.call("look", {"what": "x"})).status == "ok"
         await ask(sea, "set", "look", False)
         assert (await ask(child, "unset", "look"))[1].endswith("nothing has changed.")

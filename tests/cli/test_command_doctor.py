@@ -81,7 +81,7 @@ def test_what_is_sound_and_what_is_not_there_are_told_apart(run: Run, folder: Pa
     """A7, X5: nothing refused is 0; a command that is not there, and a name that nothing has, are 1."""
     configured(folder, fine=server("pass", {"write": ["own"]}), gone={"command": "no-such-command"})
     fine = run("doctor", "fine")
-    assert (fine.code, fine.out.splitlines()[-1]) == (0, "It reports nothing that was refused to it.")
+    assert (fine.code, fine.out.splitlines()[-1]) == (0, "It reports no refused access.")
     gone = run("doctor", "gone")
     assert gone.code == 6
     assert "not confined: the file has no `confine` for it" in gone.out

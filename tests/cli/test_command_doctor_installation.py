@@ -64,7 +64,7 @@ def test_g14_doctor_says_how_store_replicas_clocks_and_key_are(run: Run, served:
     assert "clock          the same as that of the store" in lines
     assert "replicas       2" in lines
     assert re.search(r"^  a1  http://10\.0\.0\.7:8400  Pegboard 0\.1\.0, seen \d+ s ago$", said.out, re.MULTILINE)
-    assert lines[-1] == "  Pegboard 0.1.0 and 0.2.0 beside each other: bring all of them to the newest soon."
+    assert lines[-1] == "  Pegboard 0.1.0 and 0.2.0 at the same time: update all of them soon."
     found = run("doctor", "--json").json
     assert (
         misfits({**found, "store": {**found["store"], "counts": {}}}, {**SHAPE, "store": {**STORE, "counts": {}}}) == []
@@ -89,8 +89,8 @@ def test_what_is_wrong_exits_1(run: Run, served: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("store", "said"),
     [
-        ("memory:", "store          in memory: it ends with the process"),
-        ("sqlite:///state/pegboard.db", "store          none yet: the first start makes it"),
+        ("memory:", "store          in memory: lost when the process ends"),
+        ("sqlite:///state/pegboard.db", "store          none yet: the first start creates it"),
     ],
 )
 def test_a_store_that_is_not_there_yet_or_never_is_no_fault(run: Run, folder: Path, store: str, said: str) -> None:

@@ -150,7 +150,7 @@ def test_confine_confines_servers_that_are_fetched_when_they_start_and_says_so(
     told = "Confined to their folder and what their settings name (`confine`; pegboard check says more): "
     assert [line for line in ran.out.splitlines() if "onfined (" in line or "onfined to" in line] == [
         f"{told}{', '.join(names)}.",
-        "Fetched when they start, and not confined (bun reads every folder above its own): bun.",
+        "Fetched at start and not confined (bun reads every folder above its own): bun.",
     ]
     assert run("init", "--confine", "--from", "client.json", "--force", "--json").json["confined"] == names
 
@@ -184,8 +184,8 @@ def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
     monkeypatch.setattr(sys, "platform", "darwin")
     ran = run("init", "--confine")
     assert "confine" not in (folder / "pegboard.yaml").read_text()
-    why = "on macOS it has been tried on no machine yet"
-    assert f"Fetched when they start, and not confined ({why}): notes." in ran.out
+    why = "on macOS it has not been tested yet"
+    assert f"Fetched at start and not confined ({why}): notes." in ran.out
     assert run("init", "--confine", "--force", "--json").json["confined"] == []
 
 

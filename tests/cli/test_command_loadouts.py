@@ -138,7 +138,7 @@ def test_a_hundred_loadouts_in_a_ring_and_odd_patterns_are_warned_of(run: Run, c
     assert len(cycles) == 100
     assert all(len(problem["message"]) < 200 for problem in cycles)
     message = {problem["code"]: problem["message"] for problem in ran.json["problems"]}
-    assert message["bad_pattern"] == "in '**' only a star at the end stands for anything."
+    assert message["bad_pattern"] == "in '**' a star is a wildcard only at the end."
     assert message["named_and_disabled"] == "plugin 'git' is both named and disabled; disabled wins."
     assert run("check", "--strict").code == 1
     assert len(run("loadouts", "ring7", "--json").json["chain"]) == 100

@@ -22,7 +22,7 @@ def config(run: Run, site: LoginSite) -> str:
     """Return the configuration that `init --install` made of a client's server that wants a login."""
     put(".cursor/mcp.json", json.dumps({"mcpServers": {"docs": {"url": site.url}}}))
     ran = run("init", "--install", "cursor")
-    assert "docs wants a login: pegboard login docs" in ran.out.splitlines()
+    assert "docs requires a login: pegboard login docs" in ran.out.splitlines()
     return "pegboard.yaml"
 
 
@@ -50,7 +50,7 @@ def test_measure_says_how_a_person_logs_in_and_begins_nothing(run: Run, site: Lo
     ran = run("measure", ".cursor/mcp.json", "--json")
     docs, own = (row["message"] for row in ran.json["servers"])
     assert ran.code == 6
-    assert "it wants a login. Log in: `pegboard login docs`." in docs
+    assert "it requires a login. Log in: `pegboard login docs`." in docs
     assert "Correct `headers`" not in docs
     assert "Correct `headers`" in own
     assert "registrations" not in site.counts
@@ -65,7 +65,7 @@ def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     ran = run("call", "docs__whoami", "--principal", principal, "--json")
     assert (plain.code, ran.code, ran.json["status"]) == (5, 5, "needs_login")
     assert ran.json["structured"]["login"] == {"server": "docs", "command": f"pegboard login docs{more}"}
-    assert f"'docs' wants a login: `pegboard login docs{more}`." in plain.err
+    assert f"'docs' requires a login: `pegboard login docs{more}`." in plain.err
     assert "http" not in plain.out + plain.err + ran.out
     assert "registrations" not in site.counts
     assert Path(config).is_file()

@@ -181,7 +181,7 @@ def test_check_opens_no_keyring_and_runs_no_command_and_says_what_it_cannot_know
     put("pegboard.yaml", CONFIG)
     ran = run("check")
     assert ran.code == 0
-    assert "note: ${keyring:GH} is read when a server starts, so whether it has a value is not known here" in ran.out
+    assert "note: ${keyring:GH} is read when a server starts, so it is unknown here whether it has a value" in ran.out
     assert "(servers.gh.env.GITHUB_TOKEN)" in ran.out
     assert not (kept / "ran").exists()
     assert not list((kept / "keyring").rglob("*.cfg"))
@@ -266,7 +266,7 @@ def test_init_install_moves_secrets_into_the_keyring_when_the_person_agrees_and_
     ran = run("init", "--no-check", "--install", "cursor")
     assert ran.code == 0, ran.err
     assert "Move them into the keyring of the system? [y/N]" in terminal.asked
-    assert "In the keyring, no longer in plain: GH_TOKEN, GITHUB_TOKEN, DOCS_TOKEN." in ran.out.replace(
+    assert "Moved into the keyring: GH_TOKEN, GITHUB_TOKEN, DOCS_TOKEN." in ran.out.replace(
         "GITHUB_TOKEN, GH_TOKEN", "GH_TOKEN, GITHUB_TOKEN"
     )
     written = (home / ".config/pegboard/pegboard.yaml").read_text()

@@ -61,7 +61,7 @@ def test_f4_a_time_that_is_none_is_refused(run: Run, project: Path, since: str) 
     ran = run("stats", f"--since={since}")
     assert ran.code == 2
     assert ran.out == ""
-    assert f"'{since}' is no time." in ran.err
+    assert f"'{since}' is not a duration." in ran.err
     assert "such as 1h, 2d or 3w; 400 days at most" in " ".join(ran.err.split())
 
 

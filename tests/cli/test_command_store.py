@@ -303,7 +303,10 @@ def test_a5_a_copy_is_put_in_only_where_a_person_agrees(run: Run, kept: Path, mo
         refused = run("store", "import", "copy.jsonl", "--replace", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (3, "declined")
     asked_for = " ".join(terminal.asked.split())
-    assert "by Pegboard 0.1.0, of a store of the kind sqlite. What the store has is removed: session: 1" in asked_for
+    assert (
+        "by Pegboard 0.1.0, of a store of the kind sqlite. The present contents of the store are removed: session: 1"
+        in asked_for
+    )
     assert f"Let it be the store at {kept / 'state' / 'pegboard.db'}? [y/N]" in asked_for
     monkeypatch.setattr(person, "TERMINAL", "/nowhere")
     assert run("store", "import", "copy.jsonl", "--replace", "--json").json["error"]["code"] == "needs_operator"
@@ -318,7 +321,7 @@ def changed(lines: list[str]) -> list[str]:
     [
         (changed, 8, "The copy was changed, in this line or by a line that was removed or put in before it."),
         (lambda lines: lines[:-1], None, "The copy ends before its last line: it was cut."),
-        (lambda lines: ["name,value\n"], 1, "This is no copy of a store."),
+        (lambda lines: ["name,value\n"], 1, "This is not a copy of a store."),
     ],
 )
 def test_a_copy_that_is_not_whole_says_the_line_and_changes_nothing(

@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_changed_in_that_place_says_so(written: Path, run:
     used("assistant", "+writing", "pad", sessions=6)
     found = run("suggest", "--agent", "assistant", "--json").json
     reasons = {declined["reason"] for declined in found["agents"][0]["declined"]}
-    message = "pegboard.yaml cannot be rewritten without changing something else, and is left as it is."
+    message = "pegboard.yaml cannot be edited without changing something else, so it was not changed."
     assert message in reasons
     assert all(not one["tools"] for one in found["agents"][0]["proposals"])
 

@@ -107,7 +107,7 @@ def test_a_switch_of_a_tool_that_nobody_knows_yet_is_said_to_bind_as_soon_as_it_
     assert run("permissions", "set", "plain__echo", "false", "--agent", "sea").code == 0
     (row,) = [row for row in run("permissions", "show", "--json", "--panel").json["sea"] if row["kind"] == "unknown"]
     assert (row["name"], row["switch"]) == ("plain__echo", False)
-    assert row["reason"]["text"] == "Nothing of this name is known yet; it binds as soon as something is."
+    assert row["reason"]["text"] == "Nothing with this name is known yet; the switch applies as soon as there is."
     servers["plain"] = {"command": sys.executable, "args": [str(SERVER)]}
     sea(folder, {"plain": True}, servers=servers)
     assert run("accept").code == 0

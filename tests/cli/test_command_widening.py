@@ -226,7 +226,7 @@ def test_the_controlling_terminal_is_asked_and_never_standard_input(run: Run, st
     approval = waiting(run)
     alone = started("approvals", "allow", approval)
     assert alone.returncode == 4
-    assert alone.stderr.startswith("pegboard: A person has to agree, and there is no terminal to ask at.")
+    assert alone.stderr.startswith("pegboard: A person has to agree, and there is no terminal to ask in.")
     assert "the right 'approve'" in alone.stderr, "what an operator's token has to have"
     with Terminal("n") as terminal:
         assert started("approvals", "allow", approval, terminal=terminal).returncode == 3

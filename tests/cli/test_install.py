@@ -240,7 +240,7 @@ def test_what_opencode_and_goose_say_of_a_server_is_said_of_it_here(run: Run) ->
     moved = yaml_text.compose(Path(ran.json["config"]).read_text(), "p").value["servers"]["git"]
     assert (moved["env"], moved["timeout"]) == ({"GH_TOKEN": "${GH_TOKEN:-}", "LEVEL": "supersecret1"}, "300s")
     assert (servers_in(path)["pegboard"]["env_keys"], servers_in(path)["pegboard"]["type"]) == (["GH_TOKEN"], "stdio")
-    assert [one["reason"] for one in ran.json["staying"]] == ["Goose itself has it"] * 2
+    assert [one["reason"] for one in ran.json["staying"]] == ["it is built into Goose"] * 2
 
 
 def test_the_file_of_opencode_keeps_the_form_of_its_version(run: Run) -> None:
@@ -253,10 +253,10 @@ def test_the_file_of_opencode_keeps_the_form_of_its_version(run: Run) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"type": "local", "command": ["x", "{file:./key}"]}, "it reads a file that lies beside that of opencode"),
+        ({"type": "local", "command": ["x", "{file:./key}"]}, "it reads a file next to the configuration of opencode"),
         (
             {"type": "remote", "url": "http://127.0.0.1:9/mcp", "oauth": {"clientSecret": "{file:~/key}"}},
-            "its login is read from a file, which only opencode does",
+            "its login is read from a file, which only opencode supports",
         ),
     ],
 )
@@ -454,8 +454,8 @@ def test_a_file_may_be_named(run: Run) -> None:
     ("text", "message"),
     [
         ('{"mcpServers": {"git": {"command": "a"}, "git": {"command": "b"}}}', "cannot be rewritten"),
-        ('{"mcpServers": {"git": {"command": 5}, "time": 4}}', "git: it is written wrongly: expected a"),
-        ('{"mcpServers": {"git": 3}}', "git: it is written wrongly: expected a mapping"),
+        ('{"mcpServers": {"git": {"command": 5}, "time": 4}}', "git: its entry is not valid: expected a"),
+        ('{"mcpServers": {"git": 3}}', "git: its entry is not valid: expected a mapping"),
         ('{"mcpServers": {"git": ', ".cursor/mcp.json:1:"),
         ('{"mcpServers": {}}', "no configuration with MCP servers"),
         (None, "no configuration with MCP servers"),
@@ -477,7 +477,7 @@ def test_a_server_that_is_written_wrongly_stays_with_its_client_and_the_others_m
     path = put(".cursor/mcp.json", json.dumps({"mcpServers": {**wrong, "time": {"command": "x"}}}))
     ran = run("init", "--no-check", "--install", "cursor", "--json")
     assert {one["name"]: one["reason"].partition(":")[0] for one in ran.json["staying"]} == dict.fromkeys(
-        wrong, "it is written wrongly"
+        wrong, "its entry is not valid"
     )
     kept = servers_in(path)
     assert {name: kept[name] for name in wrong} == wrong
@@ -577,7 +577,7 @@ def test_an_installation_whose_configuration_is_gone_says_so_and_can_be_taken_ou
     run("init", "--no-check", "--install", "cursor")
     Path("pegboard.yaml").unlink()
     assert (
-        "That file does not exist: take Pegboard out and start again."
+        "That file does not exist: remove Pegboard with --uninstall and start again."
         in run("init", "--no-check", "--install", "cursor").out
     )
     assert "stays as it is" not in run("init", "--uninstall", "cursor").out
@@ -651,7 +651,7 @@ def test_a_pipe_is_no_file_of_a_client(run: Run) -> None:
     for option in ("--install", "--uninstall"):
         ran = run("init", option, "cursor", "--from", "pipe")
         assert (ran.code, ran.out) == (1, "")
-        assert "pipe is not a file, and is left as it is." in ran.err
+        assert "pipe is not a file, so it was not changed." in ran.err
 
 
 OWN = "plugins: {calc: {python: pegboard.quickstart.calc}}\nagents: {default: {tools: [calc]}}\n"

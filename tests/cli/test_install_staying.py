@@ -141,7 +141,7 @@ def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboar
     text = SANDBOXED.replace('["docs.example"]', "[]")
     path = put(".vscode/mcp.json", text)
     ran = run("init", "--no-check", "--install", "vscode")
-    told = "Confined as their sandbox confined them, and reading of your files their own folder only: shell."
+    told = "Confined as in their sandbox; of your files they read only their own folder: shell."
     assert (ran.code, told in ran.out, "stays where it is" in ran.out) == (0, True, False)
     own = folder / "work" / "pegboard.yaml" if (folder / "work" / "pegboard.yaml").exists() else Path("pegboard.yaml")
     spec = load(own, registered={}).specs["shell"]
@@ -163,7 +163,7 @@ def test_where_this_system_cannot_confine_what_is_in_a_sandbox_stays_there(
     put(".vscode/mcp.json", SANDBOXED.replace('["docs.example"]', "[]"))
     monkeypatch.setattr(sys, "platform", "darwin")
     ran = run("init", "--no-check", "--install", "vscode", "--json").json
-    here = "on macOS it has been tried on no machine yet"
+    here = "on macOS it has not been tested yet"
     why = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {here}"
     assert (ran["staying"], ran["servers"]) == ([{"name": "shell", "reason": why}], ["git"])
 
@@ -211,7 +211,7 @@ def test_codex_gives_up_a_server_that_wants_a_login_and_has_it_back(run: Run) ->
         path = put("home/.codex/config.toml", text)
         ran = run("init", "--install", "codex")
         config = next(Path("home").rglob("pegboard.yaml"))
-        assert f"docs wants a login: pegboard login docs --config {config.absolute()}" in ran.out
+        assert f"docs requires a login: pegboard login docs --config {config.absolute()}" in ran.out
     assert "[mcp_servers.docs]" not in path.read_text()
     assert run("init", "--uninstall", "codex").code == 0
     assert path.read_text() == text
@@ -305,7 +305,7 @@ def test_a_key_of_a_login_without_a_meaning_here_is_a_warning_at_its_place(run: 
     put(".mcp.json", f'{{"mcpServers": {{"docs": {{"url": "https://docs.example/mcp", "oauth": {oauth}}}}}}}')
     ran = run("check", "--config", ".mcp.json")
     assert ".mcp.json:2:2" in ran.err + ran.out
-    own = "a login of Pegboard comes back to an address of its own"
+    own = "Pegboard uses its own redirect address for logins"
     assert f"the key 'oauth.callbackPort' is ignored: {own}." in ran.err + ran.out
     assert "the key 'oauth.other' is ignored: it is not known here." in ran.err + ran.out
 
@@ -387,7 +387,7 @@ def test_where_every_server_stays_nothing_is_installed(run: Run, written: str) -
     path = put(".vscode/mcp.json", text)
     ran = run("init", "--no-check", "--install", "vscode")
     assert (ran.code, ran.out, path.read_text()) == (1, "", text)
-    assert "has no server that Pegboard could start, and is left as it is." in ran.err
+    assert "has no server that Pegboard could start, so it was not changed." in ran.err
     assert "shell stays: VS Code runs it in a sandbox" in ran.err
     assert not Path("pegboard.yaml").exists()
 

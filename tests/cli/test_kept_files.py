@@ -88,7 +88,7 @@ def test_what_a_server_makes_of_the_copy_is_not_given_to_the_client(run: Run, fo
     assert copy.read_text() == evil
     ran = run("init", "--uninstall", "claude-code")
     assert (ran.code, ran.out, path.read_bytes()) == (1, "", before)
-    assert "was changed since, so it is not put back. Nothing was changed." in ran.err
+    assert "was changed after that, so it is not put back. Nothing was changed." in ran.err
     assert f"The servers stand in {folder / 'pegboard.yaml'}. Put them back by hand." in ran.err
 
 

@@ -28,7 +28,7 @@ BYTES = {
         "file_binary",
         "pegboard.yaml:2:3: is not text: byte 0x89 is not UTF-8. Save it as UTF-8.",
     ),
-    "a zero byte": (b"a: b\n\0", "file_binary", "pegboard.yaml:2:1: is not text: it holds a zero byte."),
+    "a zero byte": (b"a: b\n\0", "file_binary", "pegboard.yaml:2:1: is not text: it contains a zero byte."),
     "UTF-16": (
         "agents: {}".encode("utf-16"),
         "file_binary",
@@ -46,12 +46,12 @@ BYTES = {
     "two documents": (
         b"agents: {}\n---\nagents: {}\n",
         "several_documents",
-        "pegboard.yaml:2:1: holds several YAML documents. Put everything into one, without a second `---`.",
+        "pegboard.yaml:2:1: contains several YAML documents. Put everything into one, without a second `---`.",
     ),
     "a cycle": (
         b"agents: &a\n  b: *a\n",
         "cyclic_alias",
-        "pegboard.yaml:2:6: the alias '*a' stands inside what it names.",
+        "pegboard.yaml:2:6: the alias '*a' is inside the value that it names.",
     ),
     "no anchor": (b"agents: *a\n", "bad_alias", "pegboard.yaml:1:9: the anchor '&a' is not defined above."),
     "a key that is a list": (

@@ -252,7 +252,7 @@ def test_inputs_of_vs_code_take_their_default_or_a_placeholder(writer: Writer) -
     found = servers(writer, text, ".vscode/mcp.json")
     assert dict(found.specs["git"].env) == {"KEY": PLACEHOLDER, "LEVEL": "low", "PICK": "first"}
     assert found.guessed == {"git": ("key",)}
-    assert found.off == {"docs": "it asks for the input 'key', which only its client can"}
+    assert found.off == {"docs": "it asks for the input 'key', which only its client can ask for"}
 
 
 def test_what_cannot_be_started_is_told_and_the_rest_stays(writer: Writer) -> None:
@@ -271,8 +271,8 @@ def test_what_cannot_be_started_is_told_and_the_rest_stays(writer: Writer) -> No
     assert list(found.toolkits) == ["git"]
     assert found.off["unset"] == "the environment variable NOT_SET_ANYWHERE is not set"
     assert found.off["off"] == OFF
-    assert found.off["text"].startswith("it is written wrongly")
-    assert found.off["wrong"].startswith("it is written wrongly")
+    assert found.off["text"].startswith("its entry is not valid")
+    assert found.off["wrong"].startswith("its entry is not valid")
     assert "carrier-pigeon" in found.off["odd"]
 
 

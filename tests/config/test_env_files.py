@@ -34,7 +34,7 @@ def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works
     assert writer.messages(text) == [
         (
             f"pegboard.yaml:1:36: servers.a.envFile: its envFile {where} does not exist; the server is unavailable "
-            "until then. Correct the path, or take it out."
+            "until then. Correct the path or remove it."
         )
     ]
     assert server(writer, text).unavailable == f"its envFile {where} does not exist."

@@ -68,7 +68,7 @@ def test_what_a_sandbox_allows_is_what_the_confinement_allows(
          f"that lets it reach a.example, *.b.example alone{NAMES}"),
         ({"command": "npx", "args": ["-y", "notes"]}, f"that lets it fetch packages and reach nothing else{NAMES}"),
         (files(allowWrite=["."], denyWrite=["keys"]),
-         "that keeps it from writing 'P/keys', and `confine` grants folders with all that is in"),
+         "that keeps it from writing 'P/keys', but `confine` grants whole folders"),
         (files(allowWrite=["."], denyRead=[".env"]),
          "that keeps it from reading 'P/.env', which `confine` would let it read"),
         (files(denyRead=["/etc/x"]), "that keeps it from reading '/etc/x', which `confine` would let it read"),

@@ -76,5 +76,5 @@ def test_the_warning_names_place_global_agent_and_what_to_do(writer: Writer) -> 
     assert message == (
         "pegboard.yaml:2:11: plugins.notes: agent 'a' works apart, and all users share 'ITEMS' in the module of "
         "'notes'. "
-        "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
+        "Keep it in a class, one object for each user, or write `instance: all` if that is meant."
     )

@@ -53,7 +53,10 @@ HEADER = " Headers carry ASCII text of one line."
             for name in ("/", "/b", "a/", "a//b")
         ),
         ("servers: {'': {command: x}}", "pegboard.yaml:1:11: servers.: a name is empty."),
-        (r'servers: {"a\u0007": {command: x}}', "pegboard.yaml:1:11: servers.a\x07: a name holds a control character."),
+        (
+            r'servers: {"a\u0007": {command: x}}',
+            "pegboard.yaml:1:11: servers.a\x07: a name contains a control character.",
+        ),
     ],
 )
 def test_a_name_that_would_mean_something_else_is_refused(writer: Writer, text: str, message: str) -> None:
@@ -85,7 +88,7 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
     assert header == f"{at}unavailable.{HEADER}"
     assert token == (
         f"pegboard.yaml:2:23: tokens.ada.token: the token {fault}; clients send it in a header. "
-        "Choose one of ASCII letters, digits and signs."
+        "Use ASCII letters, digits and signs."
     )
 
 
@@ -115,11 +118,11 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
         ),
         (
             r'servers: {a: {command: "x\0y"}}',
-            "pegboard.yaml:1:24: servers.a.command: holds a NUL character. Remove it: nothing can be done with it.",
+            "pegboard.yaml:1:24: servers.a.command: contains a NUL character. Remove it.",
         ),
         (
             r'store: "sqlite:///x\0y"',
-            "pegboard.yaml:1:8: store: holds a NUL character. Remove it: nothing can be done with it.",
+            "pegboard.yaml:1:8: store: contains a NUL character. Remove it.",
         ),
         (
             "store: sqlite:///~nobody-of-this-name/x.db",

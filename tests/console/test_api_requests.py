@@ -80,7 +80,7 @@ UNFIT: list[tuple[bytes, int, str, str]] = [
     (b"[" * 100_000, 400, "bad_json", "it is nested too deeply"),
     (b'{"name":"post","value":' + b"[" * 500 + b"]" * 500 + b"}", 400, "bad_json", "recursion limit"),
     (b'{"name":"post","name":"mail","value":false}', 400, "bad_json", "`name` is given twice"),
-    (b'{"name":"post","value":NaN}', 400, "bad_json", "NaN is no number of JSON"),
+    (b'{"name":"post","value":NaN}', 400, "bad_json", "NaN is not a JSON number"),
     (b'{"name":"post","value":1e999}', 400, "bad_json", "a number is too large"),
     (b'{"name":"post","value":' + b"9" * 5000 + b"}", 400, "bad_json", "4300 digits"),
     (b'{"name":"\\ud800","value":false}', 400, "bad_json", "hex escape"),

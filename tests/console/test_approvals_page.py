@@ -160,7 +160,7 @@ async def test_the_fields_of_a_tool_are_filled_in_and_what_is_wrong_stands_besid
         await dialog.get_by_role("button", name="Allow").click()
         await expect(page.get_by_label("code")).to_have_accessible_description('"twelve" is not of type "integer"')
         await expect(page.get_by_label("code")).to_have_value("twelve")
-        await expect(page.get_by_label("account")).to_have_accessible_description("It has to be filled in.")
+        await expect(page.get_by_label("account")).to_have_accessible_description("A value is required.")
         assert await findings(page, axe_core) == []
         await page.get_by_label("code").fill("12")
         await page.get_by_label("account").select_option("savings")

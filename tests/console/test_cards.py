@@ -213,4 +213,4 @@ async def test_a_pattern_that_is_none_is_refused(config: Path, pattern: str) -> 
             form = {"id": one.id, "choice": "own", "argument": "to", "pattern": pattern, "csrf": ada.sign_in.csrf}
             page = await ada.client.post("/console/approvals/rule", data=form)
             assert page.status_code == 400
-            assert "This is no pattern." in page.text
+            assert "This is not a pattern." in page.text

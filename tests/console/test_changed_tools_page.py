@@ -96,7 +96,7 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             await tab_to(page, page.get_by_label("type its name, up__look"))
             await page.keyboard.type("up__look")
             await page.keyboard.press("Enter")
-            await expect(page.get_by_role("status")).to_contain_text("'up__look' counts as it is now.")
+            await expect(page.get_by_role("status")).to_contain_text("'up__look' is accepted in its current form.")
             await expect(page.get_by_role("button", name="Accept up__look", exact=True)).to_have_count(0)
             listing = (await client.client.list_tools(cache_mode="refresh")).tools
             assert [tool.description for tool in listing if tool.name == "up__look"] == [SENDS["description"]]
@@ -105,7 +105,7 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             await page.keyboard.type(hostile)
             await page.keyboard.press("Enter")
             await expect(page.get_by_role("main")).to_contain_text("No changed tools.")
-            await expect(page.get_by_role("status")).to_contain_text(f"'{hostile}' counts as it is now.")
+            await expect(page.get_by_role("status")).to_contain_text(f"'{hostile}' is accepted in its current form.")
             assert await client.names() == before
         records = await console.board.services.store.entries(kind="pin", limit=100)
         assert {one.by for one in records if one.decision == "accepted"} == {"local"}
@@ -127,7 +127,9 @@ async def test_one_key_accepts_every_tool_of_a_server(browser: Browser, listed: 
         await expect(page).to_have_url(re.compile(r"/console/changed-tools\?server=up$"))
         await tab_to(page, page.get_by_role("button", name=re.compile("^Accept [0-9]+ changes? of up$")))
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("status")).to_contain_text("2 tools of server 'up' count as they are now.")
+        await expect(page.get_by_role("status")).to_contain_text(
+            "2 tools of server 'up' are accepted in their current form."
+        )
         await expect(page.get_by_role("main")).to_contain_text("No changed tools.")
         assert not await console.board.pins.list(waiting=True)
         await page.goto("/console")
@@ -259,7 +261,7 @@ async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser,
         await console.sign_in(page)
         await page.goto("/console/changed-tools")
         await page.get_by_role("button", name=re.compile("^Accept [0-9]+ changes? of up$")).click()
-        await expect(page.get_by_role("status")).to_contain_text("'up__wipe' counts as it is now.")
+        await expect(page.get_by_role("status")).to_contain_text("'up__wipe' is accepted in its current form.")
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]
         await page.get_by_role("button", name="Undo").click()
         await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
@@ -270,7 +272,7 @@ async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser,
         assert wipe.pinned["description"] == WIPE["description"]
         await page.get_by_label("type its name, up__look").fill("up__look")
         await page.get_by_role("button", name="Accept up__look", exact=True).click()
-        await expect(page.get_by_role("status")).to_contain_text("'up__look' counts as it is now.")
+        await expect(page.get_by_role("status")).to_contain_text("'up__look' is accepted in its current form.")
         await page.get_by_role("button", name="Undo").click()
         await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
         await page.get_by_role("link", name="Keep blocked up__look").click()

@@ -206,7 +206,7 @@ async def test_what_cannot_be_read_comes_back_as_it_was_typed(eve: Program) -> N
     assert "&#39;no colon here&#39; is no name with a value." in found
     assert "typed &lt;i&gt;role&lt;/i&gt;" in found
     found = await sent(eve, "/console/edit/form", 422, section="agents", name="helper", new="yes", role="kept")
-    assert "This agent is there already." in found
+    assert "This agent already exists." in found
     assert 'value="kept"' in found
 
 
@@ -406,7 +406,7 @@ async def test_a_file_that_cannot_be_written_says_so_and_stays(eve: Program, con
     address = await sent(eve, "/console/edit/form", section="agents", name="helper", role="x", allowed_toolkits="sums")
     os.chmod(config, 0o444)  # noqa: PTH101
     found = await sent(eve, "/console/edit/save", 400, id=identity(address))
-    assert "is read-only, and is left as it is." in found
+    assert "is read-only, so it was not changed." in found
     os.chmod(config, 0o644)  # noqa: PTH101
     assert text_of(config) == CONFIG
 

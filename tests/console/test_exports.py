@@ -96,7 +96,7 @@ async def test_a_third_export_is_refused_and_says_why(board: Pegboard) -> None:
         refused = await ada.get(ADDRESSES[0])
         error = refused.json()["error"]
         assert (refused.status_code, error["code"]) == (429, "too_many_exports")
-        assert error["message"] == "Two exports of yours are under way."
+        assert error["message"] == "Two of your exports are running."
         head = await ada.head(ADDRESSES[2])
         assert (head.status_code, head.content) == (200, b"")
 

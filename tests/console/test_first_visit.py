@@ -82,7 +82,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_code(
         await page.keyboard.press("Enter")
         await page.get_by_label("One-time code").fill(code)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert").first).to_have_text("This code is not good any more.")
+        await expect(page.get_by_role("alert").first).to_have_text("This code is no longer valid.")
 
 
 async def test_the_content_is_one_key_away(browser: Browser, config: Path) -> None:
@@ -102,7 +102,7 @@ async def test_an_operator_signs_in_with_a_token_and_sees_the_agents_of_it(
         await page.goto("/console")
         await page.get_by_label("Token").fill(BOB)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert").first).to_have_text("This token is not an operator's.")
+        await expect(page.get_by_role("alert").first).to_have_text("This token has no operator rights.")
         await console.sign_in(page, ADA)
         await page.goto("/console/access")
         await expect(page.get_by_role("rowheader")).to_have_text(["mailer"])

@@ -63,7 +63,7 @@ async def test_of_two_who_restore_different_versions_the_second_is_told(eve: Pro
     await eve.ask("POST", f"/api/configuration/edits/{first}/save")
     assert text_of(config) == before
     code, message, _ = await eve.refused("POST", f"/api/configuration/edits/{second}/save", 409)
-    assert (code, message.endswith("was changed meanwhile, and is left as it is.")) == ("file_changed", True)
+    assert (code, message.endswith("was changed in the meantime, so it was not overwritten.")) == ("file_changed", True)
     assert text_of(config) == before
     assert (await eve.ask("GET", "/api/configuration/history"))[0]["what"].startswith("Restore the configuration of")
     assert any(line["kind"] == "added" for line in (await eve.ask("GET", addresses[1]))["since"])

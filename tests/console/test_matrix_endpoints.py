@@ -51,7 +51,7 @@ async def test_a_pause_is_set_seen_and_needs_attention(ada: Program, bob: Progra
     assert {one["name"]: one["paused"] for one in seen["plugins"]} == {"mail": 1, "clock": 0}
     texts = [one["text"] for one in (await ada.ask("GET", "/api/attention"))["items"] if one["kind"] == "pause"]
     assert texts == [
-        "Agent 'mailer' is paused: nothing of it can be called.",
+        "Agent 'mailer' is paused: none of its tools can be called.",
         "'mail' is paused for 1 of 3 agents.",
     ]
     texts = [one["text"] for one in (await bob.ask("GET", "/api/attention"))["items"] if one["kind"] == "pause"]

@@ -169,7 +169,7 @@ async def test_the_navigation_leads_nowhere_that_is_not_opened(operators: Operat
     ("written", "said"),
     [
         ("[]", "names no right."),
-        ("[look]", "has 'look', which is no right of an operator."),
+        ("[look]", "has 'look', which is not a right of an operator."),
         ("[see, 5]", "expected a string, found the number 5."),
         ("everything", "expected true, false or a list of rights, found a string."),
     ],

@@ -106,5 +106,5 @@ async def test_a_rule_that_counts_for_nothing_stands_on_the_page_of_its_server()
     async with shown({"sums": {"divide": 1}, "fine": {"add": 3}}, sums=misspelt) as (_, root):
         assert '<span class="count">1<span class="unseen"> needs attention<' in await text(root, "/console/sessions")
         server = await text(root, "/console/server?name=sums")
-        assert "'approve' names 'divde', which is not one of its tools. It counts for nothing." in server
+        assert "'approve' names 'divde', which is not one of its tools. It is ignored." in server
         assert "It counts for nothing" not in await text(root, "/console/server?name=fine")

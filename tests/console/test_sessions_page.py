@@ -120,7 +120,7 @@ async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(
             assert (await session.call("note_add", {"text": "a"})).status == "ok"
         await page.goto(address("short", principal="ada"))
         await remove_session(console.board.services, session.key, by="grace")
-        await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no session 'short'")
 
 
 async def test_what_is_asked_of_a_deleted_session_is_answered_that_it_is_gone(browser: Browser, config: Path) -> None:
@@ -132,7 +132,7 @@ async def test_what_is_asked_of_a_deleted_session_is_answered_that_it_is_gone(br
         await remove_session(console.board.services, session.key, by="grace")
         await page.get_by_label("Toolkits, plugins or tools").fill("counting")
         await page.get_by_role("button", name="Load", exact=True).click()
-        await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no session 'short'")
 
 
 async def test_a_session_of_an_agent_that_left_the_configuration_is_shown_and_deleted(

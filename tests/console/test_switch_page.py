@@ -220,5 +220,5 @@ async def test_without_a_script_a_switch_is_thrown_with_forms_alone(browser: Bro
         await page.get_by_role("button", name="Switch off").click()
         await expect(page.get_by_role("status")).to_contain_text("is switched off")
         await page.get_by_role("button", name="Undo").click()
-        await expect(page.get_by_role("status")).to_contain_text("has no stored switch any more")
+        await expect(page.get_by_role("status")).to_contain_text("no longer has a stored switch")
         await context.close()

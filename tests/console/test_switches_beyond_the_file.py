@@ -70,7 +70,7 @@ async def test_switching_on_what_only_another_agent_has_takes_the_right_to_confi
     await pat.ask("PUT", address, json={"name": "cloud", "value": True})
     assert await used(mailer, "read_mail") == "ok"
     (record,) = (await pat.ask("GET", "/api/audit?kind=permission"))["lines"]
-    assert "It grants what the file does not grant." in str(record)
+    assert "It grants more than the file does." in str(record)
 
 
 async def test_what_only_another_agent_has_is_unknown_to_an_operator_of_some_agents(

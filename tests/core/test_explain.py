@@ -72,7 +72,7 @@ def out(name: str, kind: str = "plugin", until: LeaseTerm = UNLOAD, because: Lea
             {"discoverable": ["*"], "tools": [("git", {"exclude_tools": ["push"]})]},
             "git/push",
             [
-                "Every entry that names its plugin excludes it (include_tools, exclude_tools).",
+                "Every entry of its plugin excludes it (include_tools, exclude_tools).",
                 "It is discoverable (pattern '*').",
             ],
         ),

@@ -100,7 +100,7 @@ class LoopTalk:
                 await self._session.approvals.allow(number, by="grace")
             else:
                 await self._session.approvals.refuse(number, by="grace", reason=reason)
-        said = reason if not allow else "'{0.plugin}' wants a login."
+        said = reason if not allow else "'{0.plugin}' requires a login."
         await self._resume({number: said.format(login) for number, login in self._loop.logins.items()})
         return await self._go_on(steps)
 

@@ -77,7 +77,7 @@ async def test_who_goes_on_without_a_login_is_not_asked_for_ever(driver: Driver,
     talk = await talk_of(driver, board, "ada")
     ran = await talk.run("Who am I?", WHO, "Log in, please.")
     done = ran if driver.cannot.get("login") else await talk.decide("Log in, please.", allow=True)
-    assert "'linear' wants a login." in done.calls[-1].results[0]
+    assert "'linear' requires a login." in done.calls[-1].results[0]
     assert done.answer == "Log in, please."
 
 
@@ -85,7 +85,7 @@ async def test_who_does_not_log_in_says_so(driver: Driver, board: Pegboard) -> N
     talk = await talk_of(driver, board, "ada")
     if driver.cannot.get("login"):  # nothing waits that could be refused: the model has read where to log in
         done = await talk.run("Who am I?", WHO, "Never mind.")
-        assert "'linear' wants a login." in done.calls[-1].results[0]
+        assert "'linear' requires a login." in done.calls[-1].results[0]
     else:
         await talk.run("Who am I?", WHO)
         done = await talk.decide("Never mind.", allow=False, reason="Not with that server.")
@@ -155,7 +155,7 @@ async def test_where_no_run_of_langchain_is_kept_the_model_reads_where_to_log_in
     model = ScriptedChat(script=Script(WHO, "Log in, please."))
     agent: Any = create_agent(model, middleware=[LangChainTools(await board.session(session_id="s"))])
     done = await agent.ainvoke({"messages": [("user", "Who am I?")]})
-    assert "'linear' wants a login." in done["messages"][-2].text
+    assert "'linear' requires a login." in done["messages"][-2].text
     assert done["messages"][-1].text == "Log in, please."
 
 
@@ -164,4 +164,4 @@ async def test_where_an_agent_of_pydantic_ai_ends_with_an_answer_only_the_model_
     tools = [PydanticTools(await board.session(session_id="s"))]
     agent: Any = Agent(scripted(lambda: script), capabilities=tools)
     assert (await agent.run("Who am I?")).output == "Log in, please."
-    assert "'linear' wants a login." in script.calls[1].results[0]
+    assert "'linear' requires a login." in script.calls[1].results[0]

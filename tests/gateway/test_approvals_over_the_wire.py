@@ -136,7 +136,7 @@ async def test_a_refusal_and_a_closed_question_run_nothing(config: Path, era: st
     async with served(config, era, person) as (board, connected):
         closed = await connected.call_tool("delete_file", {"path": "b.txt"})
         assert closed.is_error
-        assert "The user of the client has closed the question. Approval " in text(closed)
+        assert "The user of the client closed the question without an answer. Approval " in text(closed)
         (approval,) = await board.approvals.list()
         assert closed.structured_content["approval"]["id"] == approval.id
         await board.approvals.allow(approval.id, by="grace")

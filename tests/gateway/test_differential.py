@@ -80,7 +80,7 @@ HEADERS: dict[str, dict[str, str | None]] = {
 
 
 def request(params: Message, *, era: str, session: str, number: int | str) -> Message:
-    """Return one request; what it says of itself goes before the envelope of its era."""
+    """Return one request; its own description goes before the envelope of its era."""
     given = params.get("_meta", {})
     meta = {**(ENVELOPE if era == MODERN else {}), "pegboard/session": session, **given}
     meta = {key: value for key, value in meta.items() if value is not None}

@@ -260,7 +260,7 @@ async def test_a_gateway_that_lives_and_cannot_be_reached_is_named_until_it_has_
         await held_by(only, "nowhere", seconds=20)
         async with announced(only.board, Replica("nowhere", "http://127.0.0.1:9", "0")):
             answer = await pegboard.text("pid")
-            assert "runs in replica nowhere at http://127.0.0.1:9: it lives, and cannot be reached there." in answer
+            assert "runs in replica nowhere at http://127.0.0.1:9: it runs, but cannot be reached there." in answer
         await pegboard.text("pid")
 
 

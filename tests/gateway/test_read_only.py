@@ -24,7 +24,7 @@ class Listed:
         self.config = folder / "pegboard.yaml"
         self._list = folder / "list.json"
         server = {"command": sys.executable, "args": [str(SERVER), str(self._list)], "trust": "annotations"}
-        server["pins"] = "trust"  # what changes runs on, and only what it says of itself is not believed
+        server["pins"] = "trust"  # what changes runs on, and only its own description is not believed
         document = {
             "store": "sqlite:///state.db",
             "servers": {"up": server},

@@ -181,7 +181,7 @@ async def test_a_replica_that_has_lost_its_store_still_sends_on_to_those_it_know
         assert (await http.post(running.url, json=PING, headers=headers)).status_code == 200
         unknown = await http.post(running.url, json=PING, headers=headers | {"mcp-session-id": f"who-{NOBODY}"})
         assert unknown.status_code == 503
-        assert error_of(unknown).startswith("It cannot be found out which replica serves this: ")
+        assert error_of(unknown).startswith("The replica that serves this is unknown: ")
         running.double.find()
 
         async def known_again() -> bool:
@@ -280,7 +280,7 @@ async def test_nobody_can_pose_as_a_replica(config: Path) -> None:
             assert answer.status_code == 403, how
             assert "does not prove" in error_of(answer), how
         assert (await post(good)).status_code == 200
-        assert "it has come before" in error_of(await post(good))
+        assert "it was used before" in error_of(await post(good))
         assert (await http.post(two.second.url, json=PING, headers=headers)).status_code == 200
 
 

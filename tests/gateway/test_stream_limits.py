@@ -62,7 +62,7 @@ async def test_one_principal_has_a_bounded_number_of_streams(config: Path, kind:
                 assert refused.status_code == 429
                 assert refused.headers["retry-after"] == "1"
                 text = (await refused.aread()).decode()
-                assert "There are 5 streams of this principal, and no more are opened. Close some first." in text
+                assert "There are 5 streams of this principal, which is the limit. Close some first." in text
             async with stream(url, BOB, kind) as bobs:
                 assert bobs.status_code == 200
             for token in (ADA, BOB):

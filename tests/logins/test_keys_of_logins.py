@@ -114,7 +114,7 @@ async def test_g11_a_key_that_is_none_is_said_with_what_would_be_one_and_is_not_
     async with Pegboard.open(configuration) as board:
         answer = await (await session_of(board)).call("linear__whoami", {})
     assert answer.status == "tool_unavailable"
-    assert "PEGBOARD_KEY does not hold a key: 32 bytes in base64. Make one: python -c" in answer.message
+    assert "PEGBOARD_KEY is not a key: 32 bytes in base64. Make one: python -c" in answer.message
     assert key not in repr(answer)
 
 

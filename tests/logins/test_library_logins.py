@@ -50,7 +50,7 @@ async def test_g11_a_call_says_where_to_log_in_and_goes_on_after_it(board: Pegbo
 async def test_g11_nothing_is_configured_and_the_missing_tools_say_what_to_do(board: Pegboard) -> None:
     missing = (await (await session_of(board)).surface()).missing
     assert [one.plugin for one in missing] == ["linear"]
-    assert "it wants a login" in missing[0].reason
+    assert "it requires a login" in missing[0].reason
     assert "pegboard login linear" in missing[0].reason
     assert "headers" not in missing[0].reason
 

@@ -86,7 +86,7 @@ async def test_g11_serve_says_once_that_a_server_wants_a_login(
     board.on("catalog_changed", noting_logins(board, Printer(as_json=False).note))
     for _ in range(2):
         await board.ready()
-    assert capsys.readouterr().err.strip() == "pegboard: server 'linear' wants a login: `pegboard login linear`."
+    assert capsys.readouterr().err.strip() == "pegboard: server 'linear' requires a login: `pegboard login linear`."
 
 
 @pytest.mark.parametrize("command", [("tools",), ("check", "--probe")])
@@ -122,5 +122,5 @@ async def test_g11_a_trial_of_a_server_that_is_to_be_added_says_that_it_wants_a_
     async with Pegboard.open(path) as board:
         trial = await board.servers_to_add.try_server("linear", {"url": site.url}, {})
     assert not trial.ok
-    assert "it wants a login. Log in: `pegboard login linear`." in trial.message
+    assert "it requires a login. Log in: `pegboard login linear`." in trial.message
     assert "registrations" not in site.counts

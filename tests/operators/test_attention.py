@@ -140,7 +140,7 @@ async def test_tools_that_a_server_changed_need_a_person_until_they_are_accepted
         await board.services.loader.fetch(PluginRequest(plugin="up"))
         (one,) = (await needing(board)).items
         assert (one.kind, one.severity, one.subject, one.action) == ("pin", "waiting", "up", "accept")
-        assert one.text == "2 tools of server 'up' wait to be looked at and cannot be used before."
+        assert one.text == "2 tools of server 'up' wait for a person and cannot be used until then."
         assert "'look' has changed, and 'sweep' is new" in one.hint
         assert one.place.startswith(str(config))
         assert (await needing(board, agents=frozenset({"all"}))).items == ()

@@ -69,7 +69,7 @@ async def test_a_tool_whose_every_call_is_asked_about_is_not_callable(board: Peg
     assert (found.permitted, found.loaded, found.visible, found.callable) == (True, True, True, False)
     reason = found.reasons[-1]
     assert (reason.code, reason.where.endswith("pegboard.yaml:7:7")) == ("needs_approval", True)
-    assert reason.text == "A person approves every call of it first: approve.wipe is always."
+    assert reason.text == "Every call of it needs the approval of a person: approve.wipe is always."
     assert found.verdict.startswith(
         "Agent 'assistant' may call 'wipe', and no call runs before a person has approved it."
     )

@@ -196,7 +196,7 @@ async def test_the_fields_that_a_person_fills_in_are_a_form_with_their_problems(
         assert (found.may_last, (await approvals.one(signing)).may_last) == (("once",), ())
         problems = await approvals.field_problems(paying, {"account": "other", "note": 3})
         assert [(one.name, one.text) for one in problems] == [
-            ("code", "It has to be filled in."),
+            ("code", "A value is required."),
             ("account", '"other" is not one of "main" or "savings"'),
             ("note", "3 is not valid under any of the schemas listed in the 'anyOf' keyword"),
         ]

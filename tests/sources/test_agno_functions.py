@@ -242,7 +242,7 @@ MISSING = [
 
 
 def test_p6_the_install_line_names_all_that_is_missing(tmp_path):
-    """P6: in one line, although Agno names one package at a time; and not what is there already."""
+    """P6: in one line, although Agno names one package at a time; and not what already exists."""
     said = said_without([(absent, plugin, overrides) for absent, plugin, overrides, _ in MISSING], tmp_path)
     assert said == [[install_hint(*packages)] for *_, packages in MISSING]
 

@@ -399,7 +399,7 @@ async def test_a7_p6_a_plugin_whose_own_package_is_out_of_reach_says_which_line_
             session = await board.session(agent="main", session_id="s")
             (item,) = (await session.load("evil")).items
             assert item.status == "tool_unavailable"
-            assert f"{package} is out of reach, since the plugin is confined." in item.message
+            assert f"{package} is out of reach, because the plugin is confined." in item.message
             assert f"`confine: {{read: [{place.outside}]}}`" in item.message
         place.write("evil", confine={**WORK, "read": [str(place.outside)]})
         async with Pegboard.open(place.configuration) as board:

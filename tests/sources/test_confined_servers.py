@@ -475,7 +475,7 @@ def test_without_kernel_support_a_server_is_unavailable_or_runs_with_a_warning(
     hiding = [sys.executable, str(SERVERS / "without_landlock.py"), hidden, *program]
     ran = subprocess.run(hiding, capture_output=True, text=True, check=True)
     *strict, first, second = ran.stdout.splitlines()
-    reason = f"Server 'one' is not available: it is to be confined, and cannot be: this kernel has {lacks}"
+    reason = f"Server 'one' is not available: it has to be confined, and cannot be: this kernel has {lacks}"
     assert [reason in line for line in strict] == [True, True]
     assert "`if_possible: true` under `confine` in `servers: one` runs it unconfined there." in strict[0]
     assert first == second == "['reach']"

@@ -214,7 +214,10 @@ async def test_changed_tools_are_announced(source: McpSource, spec: ServerSpec) 
         (ServerSpec(name="x", command=str(SERVERS)), "may not be executed"),
         (plain(name="x", cwd="/no/such/folder"), "its folder '/no/such/folder' does not exist"),
         (plain("--exit", "3", "--complain", "no token hunter22", name="x"), "it exited with code 3; its last lines on"),
-        (plain("--garbage", name="x"), "it does not speak MCP; it printed what is not MCP: '<html>this is no server"),
+        (
+            plain("--garbage", name="x"),
+            "it does not speak MCP; it printed text that is not MCP: '<html>this is no server",
+        ),
         (plain("--mute", name="x"), "it did not answer within 0.5 s"),
         (ServerSpec(name="x", command="true", unavailable="DOCS_TOKEN is not set"), "DOCS_TOKEN is not set"),
         (ServerSpec(name="x"), "has neither a command nor a url"),

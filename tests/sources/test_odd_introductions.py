@@ -59,9 +59,9 @@ async def test_a_field_of_an_introduction_costs_itself(
 @pytest.mark.parametrize(
     ("introduction", "reason"),
     [
-        ({"protocolVersion": 7}, "its answer is not one of the protocol: protocolVersion"),
+        ({"protocolVersion": 7}, "its answer does not follow the protocol: protocolVersion"),
         ({"protocolVersion": "1999-01-01"}, "1999-01-01"),
-        ({"capabilities": "all"}, "its answer is not one of the protocol: capabilities"),
+        ({"capabilities": "all"}, "its answer does not follow the protocol: capabilities"),
     ],
     ids=["a number", "a version that is not known", "text"],
 )

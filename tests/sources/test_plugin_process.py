@@ -374,7 +374,7 @@ async def test_t12_predicates_are_asked_in_the_process(guarded):
     assert tools["sit"] == ("is_available sit", "is_available")
     assert await holds("is_available sit", "alice", "a", None) is True
     assert await holds("is_available sit", "bob", "a", None) == "bob has no seat."
-    assert await holds("is_available", "bob", "nobody", None) == "Its condition does not hold now."
+    assert await holds("is_available", "bob", "nobody", None) == "Its condition is not met now."
 
 
 async def test_t6_f3_hooks_of_the_configuration_in_the_module_of_a_plugin_are_asked_in_its_process(guarded):
@@ -445,7 +445,7 @@ async def test_a_toolkit_that_keeps_its_data_in_a_file_of_pegboards_is_unavailab
     async with processes() as source:
         with pytest.raises(ToolUnavailableError, match="no confined plugin reaches") as caught:
             await source.describe(spec, {})
-    assert caught.value.hint == "Take `confine` away from it."
+    assert caught.value.hint == "Remove its `confine`."
 
 
 async def test_a_credential_that_is_set_here_alone_is_reported_with_the_line_that_lets_it_through(apart, monkeypatch):

@@ -392,7 +392,7 @@ class Broken(KeyringBackend):
     [
         (KeyringLocked(VALUE), "the keyring is locked. Unlock it, then try again."),
         (InitError(VALUE), "the keyring could not be opened. Unlock it"),
-        (PasswordSetError(VALUE), "the keyring does not take the value. It is full"),
+        (PasswordSetError(VALUE), "the keyring rejects the value. It is full"),
         (OSError(VALUE), "the keyring failed (OSError). Keep the value elsewhere: ${file:PATH}"),
     ],
 )

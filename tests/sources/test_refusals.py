@@ -166,8 +166,8 @@ def test_what_no_line_allows_says_why() -> None:
     found = list(reader(own=own).read("\n".join(lines)))
     assert [one.line for one in found] == ["", "", ""]
     assert [one.why for one in found] == [
-        "It is Pegboard's own: nothing that is confined gets it.",
-        "Nothing that is confined gets Unix sockets.",
+        "It belongs to Pegboard: a confined server or plugin cannot have it.",
+        "A confined server or plugin cannot have Unix sockets.",
         "Make '/srv/new' first, and name that under `write`.",
     ]
 

@@ -140,7 +140,7 @@ async def test_g11_what_nobody_has_the_key_to_is_counted_and_left(
     ("second", "code", "message"),
     [
         (KEY, "key_given_twice", "PEGBOARD_SECOND_KEY holds the key that secrets are sealed with already"),
-        ("no key", "key_not_valid", "PEGBOARD_SECOND_KEY does not hold a key: 32 bytes in base64"),
+        ("no key", "key_not_valid", "PEGBOARD_SECOND_KEY is not a key: 32 bytes in base64"),
     ],
 )
 async def test_g11_a_second_key_that_is_none_is_said_and_not_shown(

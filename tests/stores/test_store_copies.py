@@ -277,9 +277,9 @@ async def test_what_is_read_is_what_was_written() -> None:
         (lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]], 4, "changed"),
         (lambda lines: [*lines[:3], lines[3], *lines[3:]], 5, "changed"),
         (lambda lines: [*lines[:-1]], 8, "The copy ends before its last line: it was cut."),
-        (lambda lines: [*lines, b"\n"], 9, "Something is behind the last line of the copy."),
-        (lambda lines: lines[1:], 1, "This is no copy of a store."),
-        (lambda lines: [], 1, "This is no copy of a store."),
+        (lambda lines: [*lines, b"\n"], 9, "There is more text after the last line of the copy."),
+        (lambda lines: lines[1:], 1, "This is not a copy of a store."),
+        (lambda lines: [], 1, "This is not a copy of a store."),
     ],
 )
 async def test_lines_removed_moved_or_put_in_are_found(

@@ -27,7 +27,7 @@ from pegboard.core.principals.bearer_tokens import may_use_agent
 from pegboard.errors import UsageError
 from pegboard.ports import UNCHECKED, SessionKey, StoredPermissions, SwitchChange, Unchecked
 
-GRANTS: Final = "It grants what the file does not grant."
+GRANTS: Final = "It grants more than the file does."
 """What the audit trail says of such a switch."""
 
 
@@ -343,13 +343,13 @@ async def _changed_meanwhile_error(services: Services, agent: str, name: str, pr
     by = next((record.by for record in newest if record.subject == subject and record.by), "")
     who = f"'{by}'" if by else "somebody else"
     return UsageError(
-        f"The switch '{one_line(name, limit=100)}' of agent '{agent}' is {state} by now: {who} has set it meanwhile.",
+        f"The switch '{one_line(name, limit=100)}' of agent '{agent}' is {state} now: {who} set it in the meantime.",
         code="switch_changed",
-        hint="Look at what it is now, and decide again.",
+        hint="Look at its current state, and decide again.",
     )
 
 
 def require_name(by: object) -> None:
     """Refuse what cannot be the name of somebody who decides."""
     if problem := label_problem(by):
-        raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
+        raise UsageError(f"`by` {problem}", hint="Give the name of the person who decides, as a short text.")

@@ -97,9 +97,9 @@ class Pins:
             if own is None:
                 known = (one.name for one in servers)
                 raise UsageError(
-                    f"'{one_line(name, limit=100)}' is no server and no tool of one.",
+                    f"'{one_line(name, limit=100)}' is neither a server nor a tool of a server.",
                     code="unknown_name",
-                    hint=did_you_mean(name, known) or "`pegboard pins list` has what there is.",
+                    hint=did_you_mean(name, known) or "`pegboard pins list` lists them.",
                 )
             found.update({(one.plugin, one.tool): one for one in own})
         yield from found.values()

@@ -94,7 +94,7 @@ class LoopGuard:
         here, current = asyncio.get_running_loop(), self.current
         if current is not None and current is not here and current.is_running():
             raise UsageError(
-                "The board works in an event loop that runs in another thread.",
+                "The board runs in the event loop of another thread.",
                 hint="Open a board in each loop, with the same store, or one for all with `Pegboard.open_sync`.",
             )
         self.current = here

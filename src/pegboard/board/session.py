@@ -612,7 +612,7 @@ class Session:
             reason: as the provider states it.
         """
         key, text = self.key, self._services.masker.text(reason)
-        log.warning("%s is not taken by the provider of the model, and not sent to it: %s", subject, text)
+        log.warning("%s was rejected by the model provider and is not sent to it: %s", subject, text)
         about = {"principal": key.principal, "agent": key.agent, "session": key.session}
         self._services.events.emit("rejected", {**about, "subject": subject, "reason": text})
 
@@ -628,7 +628,7 @@ class Session:
             return
         known[tool.wire] = tool
         key, text = self.key, "; ".join(changes)
-        log.warning("tool:%s is changed for the provider of the model, which would not take it: %s", tool.wire, text)
+        log.warning("tool:%s was changed for the model provider, which would reject it: %s", tool.wire, text)
         about = {"principal": key.principal, "agent": key.agent, "session": key.session}
         self._services.events.emit("adapted", {**about, "subject": f"tool:{tool.wire}", "reason": text})
 

@@ -79,7 +79,9 @@ class Delegation:
     @property
     def fault(self) -> str:
         """Return why nothing can be delegated, or nothing (P6)."""
-        return "" if self.run is not None else "No subagents can run here: the host sets no board.on_delegate."
+        return (
+            "" if self.run is not None else "No subagents can run here: the host program has not set board.on_delegate."
+        )
 
 
 class LiveSessions:
@@ -165,7 +167,7 @@ def child_of(
         raise UsageError(
             f"A child of this session would be more than {DEPTH} levels deep.",
             code="child_depth",
-            hint="Let the session do the work itself.",
+            hint="Do the work in this session.",
         )
     import uuid  # every start would pay for it
 

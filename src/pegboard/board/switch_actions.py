@@ -24,7 +24,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import UsageError
 from pegboard.ports import AuditRecord, SessionKey, SwitchAction, SwitchChange, SwitchKind
 
-_HINT: Final = "Look at what it is now, and decide again."
+_HINT: Final = "Look at its current state, and decide again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +125,13 @@ async def undo_action(
     found = next((one for one in await services.store.switch_actions() if one.mark == mark), None)
     if found is None or (agents is not None and any(one.agent not in agents for one in found.changes)):
         raise UsageError(
-            f"There is no action '{one_line(mark, limit=40)}' to take back.",
+            f"There is no action '{one_line(mark, limit=40)}' to undo.",
             code="unknown_name",
             hint="The newest 200 are kept.",
         )
     changes = tuple(replace(one, value=one.expected, expected=one.value) for one in found.changes)
     action = _action(mark, by, changes)
-    await _store(services, action, f"together {action.mark}, takes back {mark}", may_grant=may_grant)
+    await _store(services, action, f"together {action.mark}, undoes {mark}", may_grant=may_grant)
     return action
 
 
@@ -180,7 +180,7 @@ def _record(services: Services, change: SwitchChange, reason: str, by: str) -> A
 
 def _switch_changed_error() -> UsageError:
     return UsageError(
-        "Somebody has set one of these switches meanwhile, or the agents are others by now; nothing was changed.",
+        "One of these switches, or the list of agents, was changed in the meantime; nothing was changed.",
         code="switch_changed",
         hint=_HINT,
     )

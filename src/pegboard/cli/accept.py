@@ -23,7 +23,7 @@ EXAMPLE = "pegboard accept"
 
 
 def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Accept a configuration found here, or edits that widen."""
+    """Accept a configuration found here, or edits that grant more."""
 
     async def accept_changes(board: Pegboard, printer: Printer) -> int:
         shown, would = await _read_changes(board)

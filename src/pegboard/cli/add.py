@@ -29,11 +29,13 @@ EXAMPLE = "pegboard add git -- uvx mcp-server-git"
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.")],
     target: Annotated[
-        list[str], typer.Argument(metavar="URL|-- COMMAND", help="Its address, or what starts it, behind `--`.")
+        list[str], typer.Argument(metavar="URL|-- COMMAND", help="Its address, or its command after `--`.")
     ],
-    env: Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of its.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="An environment variable for it.")
+    ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="A header of its address.")
+        list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="An HTTP header for its address.")
     ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="NAME", help="Only this agent gets it. [default: every agent]")
@@ -41,7 +43,9 @@ def add(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="PATH", help="The configuration. [default: that of your clients]")
     ] = None,
-    confine: Annotated[bool, typer.Option("--confine", help="Confine it, where it is fetched when it starts.")] = False,
+    confine: Annotated[
+        bool, typer.Option("--confine", help="Confine it if it is a package that is fetched at start (npx, uvx).")
+    ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Add it without starting it first.")] = False,
     keyring: Annotated[
         bool | None,
@@ -96,7 +100,7 @@ def _report_addition(
     for line in lines:
         printer.say(line)
     if start is None:
-        printer.say(f"Not checked, since it was not started: whether {name} comes up.")
+        printer.say(f"{name} was not started, so it was not checked that it works.")
     elif start.wants_login:
-        printer.say(f"{name} wants a login: pegboard login {name} --config {file.path}")
+        printer.say(f"{name} requires a login: pegboard login {name} --config {file.path}")
     return DONE

@@ -28,7 +28,7 @@ COLUMNS = (*map(TableColumn, ("id", "status", "tool", "who", "session")), TableC
 
 
 def list_(
-    approval: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one, with all of it.")] = None,
+    approval: Annotated[str | None, typer.Argument(metavar="ID", help="Show this one in full.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also what was used, was refused or has expired.")] = False,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
@@ -65,7 +65,10 @@ def allow(
     ] = "once",
     by: ByOption = None,
     fields: Annotated[
-        str | None, typer.Option("--fields", metavar="JSON", help="What the tool asks a person for, as one object.")
+        str | None,
+        typer.Option(
+            "--fields", metavar="JSON", help="The values that the tool asks a person for, as one JSON object."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -94,7 +97,7 @@ def allow(
 
 def refuse(
     approval: IdArgument,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="What the model reads of it.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, which the model reads.")] = "",
     by: ByOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,

@@ -80,7 +80,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
 
 def bill(
     by: Annotated[
-        BillUnit, typer.Option("--by", metavar="day|agent|principal|session", help="What one row is about.")
+        BillUnit, typer.Option("--by", metavar="day|agent|principal|session", help="What each row stands for.")
     ] = "day",
     since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day.")] = None,
@@ -93,7 +93,7 @@ def bill(
     principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Only this principal.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what models were sent and did, and what was saved."""
+    """Show tokens sent, calls made, and what was saved."""
 
     async def print_bill(board: Pegboard, printer: Printer) -> int:
         query = BillQuery(
@@ -125,7 +125,7 @@ def _day(text: str | None, option: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"'{text}' is no day.", hint=f"{option} takes a day such as 2026-11-21.") from None
+        raise UsageError(f"'{text}' is not a day.", hint=f"{option} takes a day such as 2026-11-21.") from None
 
 
 def _print(found: Bill, printer: Printer) -> None:

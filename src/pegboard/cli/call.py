@@ -59,7 +59,7 @@ def call(
             help="Its arguments: NAME=VALUE, NAME:=JSON, --NAME VALUE, one JSON object, or - for standard input.",
         ),
     ] = None,
-    load: Annotated[bool, typer.Option("--load", help="Load it and run it, also where it destroys something.")] = False,
+    load: Annotated[bool, typer.Option("--load", help="Load it and run it, even if it may destroy something.")] = False,
     wait: Annotated[
         str | None,
         typer.Option("--wait", metavar="SECONDS|forever", help="Wait for the approval that the call needs."),
@@ -68,7 +68,7 @@ def call(
         str | None, typer.Option("--out", metavar="PATH", help="Write the result to a file; - prints all of it.")
     ] = None,
     help_: Annotated[
-        bool, typer.Option("--help", "-h", help="Show this message, or behind a TOOL what the tool takes.")
+        bool, typer.Option("--help", "-h", help="Show this message, or after a TOOL its arguments.")
     ] = False,
 ) -> int:
     """Run one tool as the agent would."""

@@ -99,7 +99,7 @@ class CheckReport:
 
 
 def check(
-    strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     probe: Annotated[
         bool, typer.Option("--probe", help="Start every server and plugin, and report which fail.")
     ] = False,
@@ -141,7 +141,7 @@ def check(
         path = config or find(Path.cwd()) or users()
         texts = texts_of(path) if path is not None else {}
         if str(path) not in texts:
-            raise UsageError("There is no configuration to be read.", hint="Name it: --config PATH.")
+            raise UsageError("No configuration was found.", hint="Name it: --config PATH.")
         found = text_digest(texts)
         if printer.as_json:
             printer.document({"digest": found})
@@ -158,7 +158,7 @@ def _report_waiting(waits: NotAcceptedError, printer: Printer) -> int:
         hint = waits.message.partition(". ")[2]
         problems = [
             Problem(severity="error", code="not_accepted", message=f"{line}: this waits.", hint=hint)
-            for line in waits.would or ("nothing but what Pegboard brings",)
+            for line in waits.would or ("only the tools that come with Pegboard",)
         ]
         printer.document({"ok": False, "problems": [problem_json(problem) for problem in problems]})
         return NEEDS_PERSON
@@ -186,7 +186,7 @@ async def _examine_file(config: Path | None, printer: Printer, *, probe: bool, a
     if accept and is_store_in_memory(configuration):
         raise UsageError(
             "Nothing can be accepted with `store: memory:`, which keeps nothing.",
-            hint="Write sqlite:///FILE to store what servers' tools are.",
+            hint="Write sqlite:///FILE to store the definitions of the tools.",
         )
     try:
         with warnings_to(printer), without_made_folders():
@@ -236,7 +236,7 @@ def _dialects(configuration: Configuration) -> Iterator[str]:
         for (dialect, reason), names in chosen.items()
     ]
     if parts:
-        yield f"{'; '.join(parts)}. `dialect:` states another."
+        yield f"{'; '.join(parts)}. Set `dialect:` to change that."
 
 
 def _mcp(configuration: Configuration) -> Iterator[Problem]:
@@ -335,7 +335,7 @@ async def _said_to_models(board: Board) -> list[str]:
             if not one.by:  # a person has seen it
                 found += [f"'{one.name}' {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
                 seen |= {plugin.name: None}
-    accept = f"`pegboard pins accept {' '.join(seen)}` once you have read that: it is not noted again."
+    accept = f"`pegboard pins accept {' '.join(seen)}` once you have read them: they are not reported again."
     more = [f"{len(found) - SAID:,} more things that tools say to models."] if len(found) > SAID else []
     return [*found[:SAID], *more, *([accept] if found else [])]
 

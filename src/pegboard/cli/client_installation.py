@@ -280,7 +280,7 @@ async def _check_servers(
     if given.dry_run or not given.check:
         listed = ", ".join(specs)
         installed = [] if given.dry_run else [*install_packages(specs[name] for name in specs)]
-        unchecked = [f"Not checked, since none was started: whether {listed} come up."] if listed else []
+        unchecked = [f"None was started, so it was not checked that {listed} work."] if listed else []
         return (), [*unchecked, *installed]
     inputs = [name for name, entry in plan.taken.servers.items() if references_of(entry).inputs and name in specs]
     asked = [name for name in inputs if specs[name].unavailable]
@@ -302,9 +302,9 @@ async def _check_servers(
 def _none_moves(plan: _Installation, starts: tuple[Start, ...], given: InstallOptions) -> ConfigError:
     lines = "\n".join(f"  {start.name}: {start.fault}" for start in starts if start.fault)
     message = (
-        f"{plan.now.label} is left as it is, since none of its servers can be moved:\n{lines}\nNothing was changed."
+        f"{plan.now.label} is left as it is, because none of its servers can be moved:\n{lines}\nNothing was changed."
     )
-    hint = "Correct that, and run it again; --no-check does without this check."
+    hint = "Correct that and run it again, or skip this check with --no-check."
     hint += " Without --confine nothing is confined." if given.confine else ""
     return ConfigError(message, code="server_not_started", hint=hint)
 
@@ -324,7 +324,7 @@ def _unusable_servers(file: ServerFile, machine: Machine) -> dict[str, str]:
     wrong = {name: why for name, why in servers_of(file, machine).off.items() if why.startswith(WRONG)}
     if wrong and wrong.keys() == file.entries.keys():
         listed = "; ".join(f"{name}: {why}" for name, why in wrong.items())
-        hint = "Correct it, or take it out, and try again."
+        hint = "Correct it or remove it, and try again."
         raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
     return wrong
 
@@ -346,7 +346,9 @@ async def _save(
     for _ in range(_TRIES):
         with suppress(_ChangedMeanwhileError), left_as_it_is(str(plan.config), plan.now.label):
             return await _save_once(printer, plan, given)
-    message = f"{plan.config} was changed {_TRIES} times meanwhile, so it and {plan.now.label} are left as they are."
+    message = (
+        f"{plan.config} was changed {_TRIES} times in the meantime, so it and {plan.now.label} are left as they are."
+    )
     raise ConfigError(message, code="file_changed", hint="Try again.")
 
 
@@ -361,7 +363,7 @@ async def _save_once(
     edit = _edit(plan)
     if not plan.merged.changes:
         return plan, edit, SecretsMove(servers=plan.merged.added), save_client_file(edit, keep_in=folder)
-    stays = "The copy that is kept for --uninstall still has them in plain."
+    stays = "The copy that is kept for --uninstall still contains them in plain text."
     added, ask = plan.merged.added, not printer.as_json
     kept = await moved_secrets(added, config, keyring=given.keyring, ask=ask, stays_in=stays)
     written: str | None = None
@@ -475,7 +477,7 @@ def _written_lines(plan: _Installation, given: InstallOptions) -> list[str]:
 def _login_lines(names: Sequence[str], config: Path) -> list[str]:
     """Return how a person logs in to the servers that want it; a call that needs a login asks for it, too."""
     option = "" if config.absolute() == Path(installing.CONFIGURATION).absolute() else f" --config {config}"
-    return [f"{name} wants a login: pegboard login {name}{option}" for name in names]
+    return [f"{name} requires a login: pegboard login {name}{option}" for name in names]
 
 
 def _other_scopes(plan: _Installation, machine: Machine) -> list[str]:
@@ -511,7 +513,7 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
     """Give a client that has no server to move the configuration that is there."""
     if own is None:
         staying = " ".join(f"{name} stays: {why}." for name, why in file.client_only_servers().items())
-        message = f"{file.label} has no server that Pegboard could start, and is left as it is."
+        message = f"{file.label} has no server that Pegboard could start, so it was not changed."
         raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
     if given.config is None:
         require_accepted(own)
@@ -533,8 +535,12 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
 
 def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> int:
     used = installing.configuration_in_use(file, machine)
-    gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and start again."
-    text = f"Pegboard is in {file.label} already and uses {used}.{gone}"
+    gone = (
+        ""
+        if used is None or used.exists()
+        else " That file does not exist: remove Pegboard with --uninstall and start again."
+    )
+    text = f"Pegboard is already in {file.label} and uses {used}.{gone}"
     document = {
         **heading_of(file),
         "scope": file.spot.scope,

@@ -22,14 +22,14 @@ def uninstall(printer: Printer, name: str, source: Path | None, scope: ClientSco
     client = installing.client_named(name)
     file = installing.file_of(client, machine, source, scope=scope, holding=True)
     used = installing.configuration_in_use(file, machine)
-    stays = [f"{used} stays as it is."] if used is not None and used.exists() else []
+    stays = [f"{used} was not changed."] if used is not None and used.exists() else []
     edit, how, backup = removal(file, machine)
     diff = edit.diff()
     if how == "restored":
-        result = f"{file.label} is again what it was, byte for byte."
+        result = f"{file.label}: restored byte for byte."
     else:
-        result = f"{file.label} was changed since: Pegboard is removed, the servers are back, the rest stays."
-        stays.insert(0, f"What it was before Pegboard is still kept as {backup}.")
+        result = f"{file.label} was changed since: Pegboard was removed, the servers are back, the rest is kept."
+        stays.insert(0, f"The file from before Pegboard is still kept as {backup}.")
     if not dry_run:
         save_client_file(edit)
         if how == "restored":

@@ -171,7 +171,7 @@ def _totals(title: str, known: KnownClient, listed: ClientList) -> str:
     deferred = "" if not known.defers(len(listed.tools)) or known.keeps else ", and defers the definitions"
     message = f"{plural(len(listed.tools), 'tool')}; {title} sends {listed.sent:,} tokens of it{deferred}."
     if listed.direct is None:
-        return f"{message} What that saves is not known, for the tools of {some_of(listed.unknown)} are not known yet."
+        return f"{message} The saving is unknown, because the tools of {some_of(listed.unknown)} are not known yet."
     saved = listed.direct - listed.sent
     verdict = f"saved {saved:,}" if saved > 0 else f"Pegboard saves no tokens here, it costs {-saved:,} more"
     return f"{message} Without Pegboard it would send {listed.direct:,}: {verdict}."

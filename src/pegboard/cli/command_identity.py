@@ -65,7 +65,7 @@ def agreed_at_terminal(lines: list[str]) -> int:
         agreed = await ask_agreement(lines)
         if agreed is None:
             raise NotAgreedError(
-                f"{lines[-1].removesuffix(' Run it?')} A person has to agree, and there is no terminal to ask at.",
+                f"{lines[-1].removesuffix(' Run it?')} A person has to agree, and there is no terminal to ask in.",
                 code="needs_operator",
                 hint="Run it at a terminal, set PEGBOARD_OPERATOR_TOKEN, or omit the option.",
             )

@@ -49,7 +49,7 @@ _STEP = 1.0
 """How often it notes how far it is, in seconds."""
 _WORKS = 0.1
 """Seconds of processor time in one step from which on an import works, and does not only wait."""
-_MOVE_IT = "Move what takes long out of the import, into the first call; or take the plugin out of the configuration."
+_MOVE_IT = "Move slow work out of the import into the first call, or remove the plugin from the configuration."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ async def accepted_now(waits: NotAcceptedError, printer: Printer) -> bool:
     from pegboard.config.documents.document import display_path
 
     name = display_path(waits.path)
-    would = [f"  {line}" for line in waits.would] or ["  nothing but what Pegboard brings"]
+    would = [f"  {line}" for line in waits.would] or ["  only the tools that come with Pegboard"]
     if not await ask_agreement(
         [f"{name} was found here and is not accepted yet. It would:", *would, f"Accept {name}?"]
     ):
@@ -197,7 +197,7 @@ def _require_text(options: Options) -> None:
         if value is not None and not value.strip():
             raise UsageError(f"{name} is empty.", hint="Name one, or omit the option.")
         if value is not None and (problem := label_problem(value)):
-            raise UsageError(f"{name} {problem}", hint="Name a shorter one in plain text.")
+            raise UsageError(f"{name} {problem}", hint="Choose a shorter name in plain text.")
 
 
 def report(error: BaseException, printer: Printer) -> int:
@@ -387,7 +387,7 @@ async def wait_for_plugins(
     if late := [want for task, want in asked.items() if not task.done()]:
         await loader.ready(wants, confirm=True, wait=0)  # nothing waits for them again
         waited = time.monotonic() - began
-        failed = f"did not answer within {waited:.0f} s" if waited >= _STEP else "has not answered since it was asked"
+        failed = f"did not answer within {waited:.0f} s" if waited >= _STEP else "has not answered yet"
         what_to_do = f" {_MOVE_IT}" if any(loader.line_being_imported(want) for want in late) else ""
         printer.note(f"pegboard: {listed_plugins(loader, late)} {failed}; going on without.{what_to_do}")
 

@@ -26,7 +26,7 @@ def console(
     config: ConfigOption = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="PORT", min=1, max=65535, help="The port of the gateway, instead of --config."),
+        typer.Option("--port", metavar="PORT", min=1, max=65535, help="The port of the gateway, in place of --config."),
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", "--print", help="Print the address and open nothing.")
@@ -50,7 +50,7 @@ def console(
         hidden = chosen.hides_codes or UserToken(chosen.port).needs_token()
         if not no_browser and code is not None and hidden:
             why = "what is confined could read its code in the command line of a browser"
-            printer.note(f"pegboard: open the address yourself: {why}.")
+            printer.note(f"pegboard: open this address yourself: {why}.")
         elif not no_browser and not _open_browser(url):
             printer.note("pegboard: no browser can be started here; open the address yourself.")
         return DONE
@@ -69,7 +69,7 @@ def _choose_console(running: Sequence[RunningConsole], config: Path | None, port
             raise _not_running_error(running, None if quickstart else path, port)
         case several:
             message = f"Several consoles run: {_list_consoles(several)}."
-            raise UsageError(message, code="several_consoles", hint="Name one with --port.")
+            raise UsageError(message, code="several_consoles", hint="Choose one with --port.")
 
 
 def _not_running_error(running: Sequence[RunningConsole], path: Path | None, port: int | None) -> PegboardError:
@@ -103,7 +103,7 @@ def _code(console: RunningConsole) -> str | None:
         raise PegboardError(
             f"The console at {console.url} does not answer: {error}.",
             code="console_failed",
-            hint=f"See what process {console.pid} prints, or start it again.",
+            hint=f"Look at the output of process {console.pid}, or start it again.",
         ) from None
     finally:
         connection.close()

@@ -276,7 +276,7 @@ def _notify_system(printer: Printer, file: Path, commands: list[list[str]], done
         return DONE
     printer.say(f"{done}.")
     if texts:
-        printer.say("The system did not take it; do this yourself:")
+        printer.say("The system did not accept it. Do this yourself:")
         for text in texts:
             printer.say(f"  {text}")
     return DONE

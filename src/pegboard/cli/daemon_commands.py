@@ -78,7 +78,7 @@ def _caller(
     @asynccontextmanager
     async def open_board_of_front(config: Path | None) -> AsyncGenerator[Pegboard]:
         if (None if config is None else str(config)) != front.text("config"):
-            raise UsageError("--config is written so that it can be read in two ways.", hint="Write --config=PATH.")
+            raise UsageError("--config is ambiguous here.", hint="Write --config=PATH.")
         yield board
 
     def defer(coroutine: Coroutine[Any, Any, int]) -> int:

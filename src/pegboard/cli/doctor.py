@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 MOST_APART: Final = 5.0
 """By how many seconds the clock of this machine may differ from that of the store."""
 _UNKNOWN: Final = {
-    "store_in_memory": "in memory: it ends with the process",
-    "store_missing": "none yet: the first start makes it",
+    "store_in_memory": "in memory: lost when the process ends",
+    "store_missing": "none yet: the first start creates it",
 }
 """What is said of a store that is not there and need not be, by the code of the error."""
 
@@ -100,7 +100,7 @@ def installation_lines(found: Installation) -> Iterator[str]:
         yield f"  {one.id}  {one.address}  Pegboard {one.version}, seen {ago:.0f} s ago"
     versions = sorted({one.version for one in store.replicas})
     if len(versions) > 1:
-        yield f"  Pegboard {' and '.join(versions)} beside each other: bring all of them to the newest soon."
+        yield f"  Pegboard {' and '.join(versions)} at the same time: update all of them soon."
 
 
 def _clock(found: Installation) -> str:
@@ -158,7 +158,7 @@ def doctor(
     server: Annotated[
         str | None,
         typer.Argument(
-            metavar="SERVER", help="The name of a server or plugin; none checks the store, replicas and clocks."
+            metavar="SERVER", help="The name of a server or plugin. Without it: the store, replicas and clocks."
         ),
     ] = None,
     config: ConfigOption = None,
@@ -252,7 +252,7 @@ def _print(found: Diagnosis, printer: Printer) -> None:
     for one in state.refused:
         printer.say(f"{one.text[0].upper()}{one.text[1:]}.")
     if not state.refused and found.policy is not None:
-        printer.say("It reports nothing that was refused to it.")
+        printer.say("It reports no refused access.")
 
 
 def _reach(found: Diagnosis) -> list[str]:
@@ -261,7 +261,7 @@ def _reach(found: Diagnosis) -> list[str]:
     if policy is None:
         return [f"not confined: {found.unconfined}"]
     if policy.network is None:
-        network = "as it is, without Unix sockets"
+        network = "without limits, but no Unix sockets"
     else:
         network = f"TCP ports {', '.join(map(str, policy.network))}" if policy.network else "none"
     return [

@@ -102,7 +102,7 @@ class EditedConfiguration:
         try:
             return create_whole(self.path, text, mode=0o600)
         except FileExistsError:
-            message = f"{self.path} was made meanwhile, and is left as it is."
+            message = f"{self.path} was created in the meantime, so it was not changed."
             raise ConfigError(message, code="file_changed", hint="Try again.") from None
 
     def _restore_text(self, written: str) -> None:

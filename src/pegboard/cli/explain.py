@@ -82,17 +82,17 @@ def _command(fix: Fix, agent: str, where: str) -> str:
         case "switch":
             return f"Switch it on: {switch}{written}"
         case "grant":
-            grant = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable"
+            grant = "Grant it: in the agent's tools, allowed_toolkits, loadout or discoverable"
             return f"{grant}, or with {switch}{written}"
         case "edit" | "parent" | "resume":
             return f"{fix.text}{written}"
         case "login" | "pin":
             return fix.text
         case "environment" | "restart" | "repair":
-            return "Put right what the reason names, then run `pegboard check --probe`."
+            return "Correct the cause that is named, then run `pegboard check --probe`."
         case "unload":
             shown = f"`pegboard session show {where}` lists what is loaded"
-            unload = f"Unload what clashes first ({shown}): pegboard session unload NAME {where}"
+            unload = f"Unload the tools with the same name first ({shown}): pegboard session unload NAME {where}"
             return f"{unload}. What is loaded from the start cannot be unloaded: give one plugin a `prefix`."
         case "loadout":
             return "Another active loadout, or none, brings it back: `session.use_loadout(None)` in the library."

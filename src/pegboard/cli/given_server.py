@@ -94,9 +94,9 @@ async def started_once(printer: Printer, file: EditedConfiguration, text: str, n
         (start,) = await compare_starts([pair], configuration, None, printer, "")
     if start.fault:
         raise ConfigError(
-            f"{name} is not {fails}, since it does not come up: {start.fault}",
+            f"{name} is not {fails}, because it does not start: {start.fault}",
             code="server_not_started",
-            hint="Correct that, and try again; --no-check does without this check.",
+            hint="Correct that and try again, or skip this check with --no-check.",
         )
     return start
 

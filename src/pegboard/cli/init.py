@@ -57,7 +57,7 @@ def init(
         Path | None, typer.Option("--config", metavar="PATH", help=f"What to write. [default: {TARGET}]")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the file that is there; it is kept as a backup.")
+        bool, typer.Option("--force", help="Replace an existing file, which is kept as a backup.")
     ] = False,
     install: Annotated[
         str | None,
@@ -87,7 +87,7 @@ def init(
         bool | None,
         typer.Option(
             "--keyring/--no-keyring",
-            help="Move secrets that stand in plain into the keyring of the system. [default: ask at the terminal]",
+            help="Move plain-text secrets into the keyring of the system. [default: ask at the terminal]",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -150,7 +150,7 @@ async def _write_start(printer: Printer, given: InstallOptions) -> int:
         require_free(config, force=given.force)
     kept = SecretsMove()
     if taken is not None:
-        stays = f"{chosen} still has them in plain."
+        stays = f"{chosen} still contains them in plain text."
         kept = await moved_secrets(
             taken.servers, config, keyring=given.keyring, ask=not printer.as_json, stays_in=stays
         )
@@ -200,10 +200,10 @@ def _show_start(
             f"Wrote {config} with {plural(len(servers), 'server')} from {chosen}: {', '.join(servers) or 'none'}."
         )
     else:
-        printer.say(f"Wrote {config}, a start with tools that read the current folder.")
+        printer.say(f"Wrote {config}, with tools that read the current folder.")
     for note in notes:
         printer.say(note)
     if backup is not None:
-        printer.say(f"What was there is kept as {backup}.")
+        printer.say(f"The previous file is kept as {backup}.")
     option = "" if config == TARGET else f" --config {config}"
     printer.say(f"Next: pegboard check{option}, then pegboard surface{option}, then pegboard serve{option}.")

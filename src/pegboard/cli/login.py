@@ -45,7 +45,7 @@ def login(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Log in to a remote server, or show the logins that there are."""
+    """Log in to a remote server, or list your logins."""
 
     async def log_in(board: Pegboard, printer: Printer) -> int:
         logins = OperatorLogins(board.services)
@@ -58,7 +58,7 @@ def login(
             pending = await logins.begin(server, owner, device=no_browser)
         if pending is None:
             return _print_answer(
-                printer, server, owner, "unchanged", f"'{server}' wants no login, or has one that counts."
+                printer, server, owner, "unchanged", f"'{server}' requires no login, or has a valid one."
             )
         return await _wait_for_login(logins, pending, printer, browser=not no_browser)
 
@@ -105,7 +105,7 @@ async def _wait_for_login(logins: OperatorLogins, pending: PendingLogin, printer
         pasting.cancel()
     if state == "completed":
         return _print_answer(printer, pending.plugin, pending.owner, "logged_in", f"Logged in to '{pending.plugin}'.")
-    _print_answer(printer, pending.plugin, pending.owner, "failed", f"Nobody logged in to '{pending.plugin}'.")
+    _print_answer(printer, pending.plugin, pending.owner, "failed", f"No one logged in to '{pending.plugin}'.")
     return NEEDS_LOGIN
 
 

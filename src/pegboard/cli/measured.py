@@ -182,7 +182,7 @@ def show(printer: Printer, file: ServerFile, measured: ClientMeasurement, listed
             printer.say(line)
     failed = [row for row in measured.rows if row.status == "failed"]
     if failed:
-        printer.say(f"{plural(len(failed), 'server')} could not be measured, and count in no figure:")
+        printer.say(f"{plural(len(failed), 'server')} could not be measured and are in no figure:")
         for row in failed:
             printer.say(f"  {row.name}: {row.message}")
     for line in lines_of(file):
@@ -225,7 +225,7 @@ def _verdict_lines(cost: ClientCost, window: int) -> Iterator[str]:
     if client.condition and client.sends != "definitions":
         yield f"That holds {client.condition} (read on {client.read_on})."
     if client.most_tools is not None and direct.tools > client.most_tools:
-        yield f"It takes {client.most_tools} tools at most: {direct.tools - client.most_tools} of these it leaves out."
+        yield f"It takes {client.most_tools} tools at most, and leaves {direct.tools - client.most_tools} of these out."
     if saved > 0:
         yield (
             f"Pegboard would save {saved:,} tokens of every request, {saved / direct.sent:.0%} of that "

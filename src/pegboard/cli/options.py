@@ -24,13 +24,19 @@ AgentOption = Annotated[
     typer.Option("--agent", metavar="NAME", help="The agent. [default: 'default', else the only one]"),
 ]
 SessionOption = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
-PrincipalOption = Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose session it is.")]
+PrincipalOption = Annotated[
+    str, typer.Option("--principal", metavar="NAME", help="The user (principal) of the session.")
+]
 ByOption = Annotated[
     str | None,
-    typer.Option("--by", metavar="NAME", help="Who decides, for the audit trail. [default: the user of the system]"),
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="The name of the person who decides, for the audit trail. [default: the user of the system]",
+    ),
 ]
 SubAppOption = Annotated[
-    str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app that is opened, one that the agent lists.")
+    str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app to open, one that the agent lists.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 

@@ -34,7 +34,7 @@ def show(
         bool, typer.Option("--panel", help="With --json: everything that can be switched, instead of the switches set.")
     ] = False,
     principal: Annotated[
-        str | None, typer.Option("--principal", metavar="P", help="With those of this principal alone.")
+        str | None, typer.Option("--principal", metavar="P", help="With the switches of this principal.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -56,7 +56,7 @@ def show(
         elif rows := [line for name, part in panels.items() for row in part for line in _lines(name, row)]:
             printer.table(_COLUMNS, rows)
         else:
-            printer.say("There is nothing to switch.")
+            printer.say("Nothing can be switched.")
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), print_switches)
@@ -93,12 +93,13 @@ def set_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A toolkit, plugin or tool.")],
     value: Annotated[
         Literal["true", "false", "unset"],
-        typer.Argument(metavar="true|false|unset", help="unset goes back to the file."),
+        typer.Argument(metavar="true|false|unset", help="on, off, or unset (as the file says)."),
     ],
     config: ConfigOption = None,
     agent: AgentOption = None,
     principal: Annotated[
-        str | None, typer.Option("--principal", metavar="P", help="For this principal alone, beside the agent's own.")
+        str | None,
+        typer.Option("--principal", metavar="P", help="Only for this principal, in addition to the agent's own."),
     ] = None,
     all_agents: Annotated[
         bool, typer.Option("--all-agents", help="For every agent that is configured: all of them, or none.")
@@ -110,7 +111,7 @@ def set_(
 
     async def set_switch(board: Pegboard, printer: Printer) -> int:
         if all_agents and (agent is not None or principal is not None):
-            raise UsageError("`--all-agents` is for every agent, and for everybody.", hint="Give it alone.")
+            raise UsageError("`--all-agents` sets every agent, for all principals.", hint="Give it alone.")
         chosen = None if all_agents else chosen_agent(board, agent)
         await discover(board, printer)
         if not switchable(board.world, name):

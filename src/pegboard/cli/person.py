@@ -64,7 +64,7 @@ async def require_typed(
         agreed = typed.decode(errors="replace") == name
     if not agreed:
         raise NotAgreedError(
-            f"'{name}' says something to models that a person should read first. Nothing was accepted.",
+            f"'{name}' contains text for models that a person should read first. Nothing was accepted.",
             code="confirmation_required",
             hint=f"Read its warnings, and type its name, or accept it with `--confirm {name}`.",
         )
@@ -119,7 +119,7 @@ async def _read_answer(lines: Sequence[str], tokens: Sequence[Token], right: Rig
         except OSError:
             answer = None
     if answer is None:
-        raise _needs_operator("The terminal was closed before anybody answered.", tokens, right)
+        raise _needs_operator("The terminal was closed before an answer.", tokens, right)
     return answer.strip()
 
 
@@ -131,12 +131,12 @@ def _terminal(tokens: Sequence[Token], right: Right) -> Generator[int]:
 
         terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
     except (OSError, ImportError):
-        raise _needs_operator("A person has to agree, and there is no terminal to ask at.", tokens, right) from None
+        raise _needs_operator("A person has to agree, and there is no terminal to ask in.", tokens, right) from None
     hung_up = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is an answer here
     try:
         with suppress(OSError):  # it has been closed meanwhile, which the question will show
             if os.tcgetpgrp(terminal) != os.getpgrp():
-                raise _needs_operator("A person has to agree, and this runs in the background.", tokens, right)
+                raise _needs_operator("A person has to agree, and this process runs in the background.", tokens, right)
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
         yield terminal

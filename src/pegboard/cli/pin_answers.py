@@ -132,7 +132,7 @@ def row(one: PinView) -> tuple[object, ...]:
 def lines(one: PinView) -> list[str]:
     """Return all that a person reads of one tool before they decide."""
     found = [f"'{one.name}' of server '{one.plugin}': {STATES[one.status]}"]
-    found += [f"  It says only now that it {CLAIMS[claim]}." for claim in one.claims]
+    found += [f"  New claim since it was pinned: it {CLAIMS[claim]}." for claim in one.claims]
     found += [f"  {line}" for line in one.diff.splitlines()]
     found += [f"  ! {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
     return found

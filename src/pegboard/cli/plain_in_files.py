@@ -87,7 +87,9 @@ def lines_of(file: ServerFile) -> list[str]:
     found = plain_secrets(file.entries)
     if not found:
         return []
-    lines = [f"Secrets in plain in {file.label}, and what stands in their place in a configuration of Pegboard:"]
+    lines = [
+        f"Plain-text secrets in {file.label}, and the reference to write in their place in a configuration of Pegboard:"
+    ]
     lines += [f"  {one.server}: {one.line}" for one in found]
     return [*lines, f"`pegboard init --install {file.spot.client.name}` offers to move them into the keyring."]
 
@@ -108,7 +110,7 @@ def unread(configuration: Configuration) -> list[str]:
         for one in text.references:
             found.setdefault(one.text, []).append(text.place.path if text.place else "")
     return [
-        f"{reference} is read when a server starts, so whether it has a value is not known here ({', '.join(places)})."
+        f"{reference} is read when a server starts, so it is unknown here whether it has a value ({', '.join(places)})."
         for reference, places in found.items()
     ]
 
@@ -192,7 +194,7 @@ async def moved_secrets(
 
 async def _ask_agreement(found: tuple[PlainSecret, ...], names: str) -> bool:
     return bool(
-        await ask_agreement([f"{_count(found)} in plain: {names}.", "Move them into the keyring of the system?"])
+        await ask_agreement([f"{_count(found)} in plain text: {names}.", "Move them into the keyring of the system?"])
     )
 
 
@@ -260,7 +262,7 @@ def _move_into_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...
         message = f"The secrets could not be moved: {error.message}. Nothing was changed."
         raise PegboardError(message, code="keyring_failed", hint=f"{error.hint} Or add --no-keyring.") from None
     names = tuple(dict.fromkeys(one.name for one in kept))
-    line = f"In the keyring, no longer in plain: {', '.join(names)}. {stays_in}".strip()
+    line = f"Moved into the keyring: {', '.join(names)}. {stays_in}".strip()
     return SecretsMove(servers=without_plain(servers, kept, KEYRING), names=names, added=tuple(added), lines=(line,))
 
 

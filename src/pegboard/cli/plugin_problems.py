@@ -77,9 +77,7 @@ def notes(board: Board) -> Iterator[str]:
     """Yield what is as it has to be, and may be expected to be otherwise."""
     scheduler = board.services.loader.specs.get("scheduler")
     if isinstance(scheduler, RegisteredSpec) and scheduler.brings_tools:
-        yield (
-            "plugin 'scheduler' stores schedules, and nothing here runs them: a host does that (`board.on_schedule`)."
-        )
+        yield ("plugin 'scheduler' stores schedules, but no host runs them here (`board.on_schedule`).")
 
 
 def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]]:
@@ -140,7 +138,7 @@ def _unreachable_parts(spec: ServerSpec, name: str, own: OwnPaths, besides: list
             yield f"{subject} is not available: {refused.message}.", refused.hint
         return
     if policy.refused_paths:
-        message = f"{subject} is confined, and its folder is all of the user's: it gets none of it."
+        message = f"{subject} is confined, and its folder is the whole home folder, so it gets no folder."
         yield message, "Name what it needs: `confine: {write: [folder]}`, or give it a `cwd`."
     if own_here := [path for path in own.files if own.files[path] not in UNCOUNTED and policy.writes(path)]:
         besides.append(

@@ -25,7 +25,7 @@ EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
 def search(
     options: Options,
     words: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="What is needed; put quotes around each of several things.")
+        list[str], typer.Argument(metavar="QUERY", help="What you need. Put quotes around each of several needs.")
     ],
     limit: Annotated[int, typer.Option("--limit", metavar="COUNT", min=1, max=100, help="How many results.")] = 5,
 ) -> int:
@@ -46,7 +46,7 @@ def search(
         if more := (*found.further, *found.siblings):
             printer.show(f"Further: {', '.join(more)}")
         if any(one.kind == "tool" for one in found.results):
-            printer.say("What a tool takes: pegboard call NAME --help")
+            printer.say("The arguments of a tool: pegboard call NAME --help")
         return DONE
 
     return run(options, print_hits)

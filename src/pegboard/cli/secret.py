@@ -42,7 +42,7 @@ def set_(
     def set_secret(printer: Printer) -> int:
         if value:
             raise UsageError(
-                "A value is never an argument: others on this machine can read those, and your shell keeps them.",
+                "A value is never an argument: other users here can read those, and your shell keeps them.",
                 hint="Write the name alone; the value is asked for, or read from standard input.",
             )
         _require_name(name)
@@ -58,7 +58,7 @@ def set_(
         if printer.as_json:
             printer.document({"name": name, "reference": text, "keyring": keyring})
         else:
-            printer.say(f"'{name}' is in the keyring ({keyring}). Write {text} where the value is to stand.")
+            printer.say(f"'{name}' is in the keyring ({keyring}). Write {text} in place of the value.")
         return DONE
 
     return _run_guarded(set_secret, as_json=as_json)
@@ -76,7 +76,7 @@ def list_(config: ConfigOption = None, as_json: JsonOption = False) -> int:
             for reason in dict.fromkeys(row.reason for row in found if row.reason):
                 printer.say(reason)
         else:
-            printer.say("Nothing was put into the keyring, and the configuration refers to nothing.")
+            printer.say("The keyring has no secret of Pegboard, and the configuration refers to none.")
         return DONE
 
     return _run_guarded(print_secrets, as_json=as_json)
@@ -94,7 +94,7 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
             raise PegboardError(message, code="keyring_failed", hint=error.hint) from None
         note_deleted(name)
         if not there:
-            hint = "`pegboard secret list` has the names."
+            hint = "`pegboard secret list` lists the names."
             raise PegboardError(f"There is no '{name}' in the keyring.", code="unknown_secret", hint=hint)
         used = _used_references(config, printer)
         places = [str(one.place) for one in used if reference("keyring", name) in _bare_references(one)]
@@ -127,7 +127,7 @@ def _run_guarded(done: Callable[[Printer], int], *, as_json: bool) -> int:
 def _require_name(name: str) -> None:
     """Refuse what is no name, without repeating it: it may be a value."""
     if not is_name(name):
-        raise UsageError("That is no name of a secret.", hint="A name has letters, digits and _ . @ / - only.")
+        raise UsageError("That is not a valid name of a secret.", hint="A name has letters, digits and _ . @ / - only.")
 
 
 def _read_value(name: str) -> str:
@@ -193,7 +193,7 @@ def _used_references(config: Path | None, printer: Printer) -> tuple[ByReference
         return ()
     found, _ = inspect(path, registered=registered_plugins(), additions=packages())
     if found is None:
-        printer.note(f"pegboard: {path} cannot be used, so what it refers to is not known. See `pegboard check`.")
+        printer.note(f"pegboard: {path} cannot be used, so its references are unknown. See `pegboard check`.")
         return ()
     printer.masker.add(found.secrets)
     servers = [spec for spec in found.specs.values() if isinstance(spec, ServerSpec)]
@@ -224,7 +224,7 @@ def _look_up_reference(one: Reference) -> tuple[bool | None, str]:
         if one.scheme == "file":
             return bool(text_of(one.path, one.text)), ""
     except KeyringError as error:
-        return None, f"What is in the keyring is not known: {error.message}. {error.hint}"
+        return None, f"The keyring cannot be read: {error.message}. {error.hint}"
     except PegboardError as error:
         return False, f"{error.message}. {error.hint}"
     return None, f"{one.text} is read when its server starts; no command is run here."

@@ -14,7 +14,7 @@ EXAMPLE = "pegboard serve --agent assistant --port 8321"
 AddressOption = Annotated[
     str | None,
     typer.Option(
-        "--address", metavar="URL", help="Where other processes on the same store reach this one; PEGBOARD_ADDRESS."
+        "--address", metavar="URL", help="The address at which other replicas reach this one; PEGBOARD_ADDRESS."
     ),
 ]
 DrainOption = Annotated[
@@ -22,7 +22,7 @@ DrainOption = Annotated[
     typer.Option(
         "--drain",
         metavar="SECONDS",
-        help="How long requests are served after SIGTERM; 5, on loopback 0.",
+        help="Seconds for open requests after SIGTERM; 5, on loopback 0.",
     ),
 ]
 AcceptOption = Annotated[
@@ -38,13 +38,14 @@ AcceptOption = Annotated[
 def serve(
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve the client that started this process.")] = DEFAULT.stdio,
     host: Annotated[
-        str, typer.Option("--host", metavar="HOST", help="Where to listen; off loopback tokens are demanded.")
+        str,
+        typer.Option("--host", metavar="HOST", help="The address to listen on; other than loopback needs `tokens:`."),
     ] = DEFAULT.host,
     port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = DEFAULT.port,
     config: ConfigOption = DEFAULT.config,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent at /mcp.")] = DEFAULT.agent,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="The session of clients that name none.")
+        str | None, typer.Option("--session", metavar="ID", help="The session for clients that send no session id.")
     ] = DEFAULT.session,
     sub_app: Annotated[
         str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app of the agent at /mcp.")
@@ -53,13 +54,13 @@ def serve(
     drain: DrainOption = DEFAULT.drain,
     no_fast_path: Annotated[
         bool,
-        typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
+        typer.Option("--no-fast-path", help="Handle all requests with the MCP SDK only, without the fast path."),
     ] = DEFAULT.no_fast_path,
     no_console: Annotated[
-        bool, typer.Option("--no-console", help="Serve no console beside the gateway; stdio never has one.")
+        bool, typer.Option("--no-console", help="Serve no console; stdio never has one.")
     ] = DEFAULT.no_console,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 4 where an edit of the configuration waits for a person.")
+        bool, typer.Option("--strict", help="Exit with 4 if an edit of the configuration waits for a person.")
     ] = DEFAULT.strict,
     accept: AcceptOption = DEFAULT.accept,
     alone: Annotated[

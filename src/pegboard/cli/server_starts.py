@@ -132,7 +132,7 @@ class _Starter:
             return Start(name=pair.name, tools=len(found.tools), wants_login=found.wants_login, fault=found.fault)
         by_client = await self._start_and_list(pair.as_client)
         if by_client.fault:
-            fault = f"it does not come up as {title} starts it: {by_client.fault}"
+            fault = f"it does not start when {title} starts it: {by_client.fault}"
             return Start(name=pair.name, fault=fault)
         behind = await self._start_and_list(pair.through)
         fault = _difference(by_client, behind, title)
@@ -182,7 +182,7 @@ class _Starter:
         return _StartAnswer(tools=frozenset(tool.name for tool in manifest.tools))
 
     def _fault(self, error: PegboardError, *, late: bool) -> str:
-        more = " It gets no terminal: if it asks a person for something, give it that by its settings." if late else ""
+        more = " It has no terminal: if it asks a person for something, put that into its settings." if late else ""
         reason = error.text.partition(" is not available: ")[2] or error.text
         return f"{self.masker.text(reason)}{more}"
 
@@ -192,10 +192,10 @@ def _difference(by_client: _StartAnswer, behind: _StartAnswer, title: str) -> st
     if behind.fault:
         refused = "is confined, and" in behind.fault  # then it says what would allow what it needs
         cause = "" if refused else " If it needs a variable of your environment, name it under its `env`."
-        return f"it comes up as {title} starts it, and not through Pegboard: {behind.fault}{cause}"
+        return f"it starts when {title} starts it, but not through Pegboard: {behind.fault}{cause}"
     if by_client.wants_login != behind.wants_login:
         who = title if by_client.wants_login else "Pegboard"
-        return f"it wants a login of {who} alone"
+        return f"it needs a login that only {who} has"
     lost, new = sorted(by_client.tools - behind.tools), sorted(behind.tools - by_client.tools)
     parts = [f"without {_list_tool_names(lost)}"] if lost else []
     parts += [f"with {_list_tool_names(new)}"] if new else []

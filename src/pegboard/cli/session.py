@@ -131,8 +131,10 @@ def delete(
 def forget(
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
-    principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose uses are forgotten.")] = "local",
-    everyone: Annotated[bool, typer.Option("--everyone", help="Those of every principal instead.")] = False,
+    principal: Annotated[
+        str, typer.Option("--principal", metavar="NAME", help="The principal whose uses are deleted.")
+    ] = "local",
+    everyone: Annotated[bool, typer.Option("--everyone", help="The uses of all principals.")] = False,
     as_json: JsonOption = False,
 ) -> int:
     """Forget which tools were used for what was needed."""
@@ -148,7 +150,7 @@ def forget(
         else:
             of = f" by agent '{agent}'" if agent is not None else ""
             name = "everyone" if whose is None else f"'{whose}'"
-            printer.say(f"{plural(gone, 'remembered use')}{of} for {name} forgotten.")
+            printer.say(f"{plural(gone, 'remembered use')}{of} for {name} deleted.")
         return DONE
 
     return run(options, forgotten)

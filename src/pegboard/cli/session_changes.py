@@ -27,7 +27,7 @@ def load(
     names: NamesArgument,
     keep: Annotated[
         Literal["turn", "idle", "session"] | None,
-        typer.Option("--keep", metavar="turn|idle|session", help="How long. [default: as the agent says]"),
+        typer.Option("--keep", metavar="turn|idle|session", help="For how long. [default: the agent's lease]"),
     ] = None,
 ) -> int:
     """Load tools."""

@@ -39,7 +39,7 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
     program = _program(_scope_for(scope, machine))
     path, named = _configuration(config, scope, machine)
     if not path.exists():
-        message = f"{path} does not exist, so there are no tools to tell an agent of."
+        message = f"{path} does not exist, so there are no tools for an agent."
         beside = (machine.folder / CLIENT_FILE).is_file()
         hint = _FROM_CLIENT if beside else "`pegboard init` writes one, or name one with --config."
         raise ConfigError(message, code="not_installed", hint=hint)
@@ -60,7 +60,7 @@ async def install_for_shell(printer: Printer, config: Path | None, scope: str | 
             file.path.parent.mkdir(parents=True, exist_ok=True)
             file.path.write_text(new, "utf-8")
     status = "would_install" if dry_run else "installed"
-    done = [f"Agent '{agent}' of {path} is that of the command line.", *_lines(files, "names it")]
+    done = [f"Agent '{agent}' of {path} is used by the command line.", *_lines(files, "names it")]
     shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
     return _print_installation(printer, status, path, agent, diffs, [*shown, *done], files)
 
@@ -87,7 +87,7 @@ async def uninstall_for_shell(printer: Printer, config: Path | None, scope: str 
             _write_rest(file, rest)
     status = "would_remove" if dry_run else "removed"
     shown = [*diffs, "Nothing was changed. Without --dry-run:"] if dry_run else []
-    lines = [*shown, *_lines([*found], "has nothing of Pegboard any more")]
+    lines = [*shown, *_lines([*found], "no longer mentions Pegboard")]
     return _print_installation(printer, status, path, AGENT, diffs, lines, [*found])
 
 

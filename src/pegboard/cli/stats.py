@@ -28,7 +28,7 @@ _LONGEST: Final = 400 * 86_400
 
 def stats(
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back: 1h, 2d, 3w.")] = "7d",
-    by: Annotated[By, typer.Option("--by", metavar="tool|agent|server", help="What one row is about.")] = "tool",
+    by: Annotated[By, typer.Option("--by", metavar="tool|agent|server", help="What each row stands for.")] = "tool",
     limit: Annotated[
         int, typer.Option("--limit", metavar="COUNT", min=1, help="How many rows, the busiest first.")
     ] = 20,
@@ -36,7 +36,7 @@ def stats(
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show which tools were called how often, and how that went."""
+    """Show how often each tool was called, and how often it failed."""
 
     async def print_stats(board: Pegboard, printer: Printer) -> int:
         query = UsageQuery(seconds=_seconds(since), agent=agent, limit=limit)
@@ -56,7 +56,8 @@ def _seconds(text: str) -> int:
     match = re.fullmatch(r"([1-9][0-9]{0,5})([hdw])", text)
     if match is None or (seconds := int(match[1]) * _SECONDS[match[2]]) > _LONGEST:
         raise UsageError(
-            f"'{text}' is no time.", hint="--since takes hours, days or weeks such as 1h, 2d or 3w; 400 days at most."
+            f"'{text}' is not a duration.",
+            hint="--since takes hours, days or weeks such as 1h, 2d or 3w; 400 days at most.",
         )
     return seconds
 
@@ -81,14 +82,14 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
         printer.note(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
     if found.money:
         saved = price_text(found.money, "saved")
-        printer.note(f"Together that cost {price_text(found.money)}; listing everything would have cost {saved} more.")
+        printer.note(f"All of it cost {price_text(found.money)}; listing every tool would have cost {saved} more.")
         printer.note(found.assumed)
     if found.damaged:
         printer.note(f"{plural(found.damaged, 'row')} of the store cannot be read.")
 
 
 def _cells(row: UsageRow) -> tuple[str, ...]:
-    name = "others, too rare to be told apart" if row.name == "*" else row.name
+    name = "others, too rare to be listed" if row.name == "*" else row.name
     counts = (row.calls, row.errors, row.refused, row.waits)
     return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95))
 

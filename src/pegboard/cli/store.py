@@ -36,7 +36,7 @@ EXPORT_RISK: Final = "A copy is as confidential as the store: sealed values stay
 
 
 def export(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where it goes, or - for standard output.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write, or - for standard output.")],
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -66,7 +66,8 @@ def export(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The copy, or - for standard input.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Remove what the store has; without it, it has to be empty.")
+        bool,
+        typer.Option("--replace", help="Remove the present contents of the store, which otherwise has to be empty."),
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -80,7 +81,7 @@ def import_(
             header = await reader.start()
             about = [f"It was made {header.at} by Pegboard {header.version}, of a store of the kind {header.store}."]
             about += await _what_would_be_replaced(copies, replace=replace)
-            question = f"Let it be the store at {copies.place}?"
+            question = f"Import it into the store at {copies.place}?"
             await require_operator(configuration.tokens, "configure", question, about=about)
             with printer.working(f"Importing into {copies.place}", lasting=True) as say:
                 await copies.import_(_report_progress(reader, say), replace=replace)
@@ -174,7 +175,7 @@ async def _what_would_be_replaced(copies: StoreCopies, *, replace: bool) -> list
     held = {kind: count for kind, count in found.counts.items() if count and kind not in OF_EVERY_STORE}
     if held and not replace:
         raise store_not_empty(copies.place, held)
-    return [f"What the store has is removed: {_list_counts(held)}."] if held else []
+    return [f"The present contents of the store are removed: {_list_counts(held)}."] if held else []
 
 
 def _print_imported(printer: Printer, reader: CopyReader, found: StoreCheck) -> None:
@@ -212,9 +213,7 @@ def _open_for_writing(file: str) -> Generator[IO[bytes]]:
         with ExitStack() as stack:
             yield sys.stdout.buffer if file == STANDARD else stack.enter_context(path.open("wb"))
         return
-    exists = PegboardError(
-        f"{file} exists already and is left as it is.", hint="Name another file.", code="file_exists"
-    )
+    exists = PegboardError(f"{file} already exists and was not changed.", hint="Name another file.", code="file_exists")
     if path.exists():
         raise exists
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -39,14 +39,14 @@ def sealed_line(sealed: SealedState) -> str:
         return f"{there}; {sealed.problem}"
     key = _KEYS.get(sealed.place)
     if not sealed.there:
-        return f"no secret yet; {key} is there." if key else "no secret yet, and no key: the first login makes one."
+        return f"no secret yet; {key} is there." if key else "no secret yet, and no key: the first login creates one."
     if key is None:
-        return f"{there}, and no key: set PEGBOARD_KEY to that of the store that they were sealed in."
+        return f"{there}, and no key: set PEGBOARD_KEY to the key of the store that sealed them."
     if len(sealed.opened) > 1:
         each = ", ".join(f"{count} opened by {_KEYS[place]}" for place, count in sealed.opened.items())
         return f"{there}: {each}{f', {sealed.unopened} by none of them' if sealed.unopened else ''}."
     if not sealed.unopened:
-        return f"{there}, opened by {key} and by no other."
+        return f"{there}, opened by {key} only."
     return (
         f"{there}, {sealed.unopened} of them not opened by {key}: set PEGBOARD_KEY to that of the store that they "
         "were sealed in."
@@ -57,7 +57,9 @@ def rekeyed_line(found: Rekeyed) -> str:
     """Return what became of what was sealed again, for people."""
     said = f"{plural(found.there, 'secret')}, {found.resealed} sealed again with {_KEYS.get(found.place, 'no key')}."
     if found.unopened:
-        said += f" {found.unopened} are opened by no key that is there: set PEGBOARD_SECOND_KEY to theirs, and repeat."
+        said += (
+            f" {found.unopened} cannot be opened with any key here: set PEGBOARD_SECOND_KEY to their key and repeat."
+        )
     return said
 
 

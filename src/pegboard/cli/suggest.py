@@ -90,13 +90,16 @@ class SuggestReport:
 
 def suggest(
     since: Annotated[
-        str | None, typer.Option("--since", metavar="DURATION", help="Only what is younger, such as 12h or 30d.")
+        str | None, typer.Option("--since", metavar="DURATION", help="Only records of the last 12h, 30d and so on.")
     ] = None,
     least: Annotated[
-        int, typer.Option("--min-sessions", metavar="N", min=1, help="In how many sessions something must be done.")
+        int,
+        typer.Option(
+            "--min-sessions", metavar="N", min=1, help="In how many sessions something has to happen to count."
+        ),
     ] = LEAST,
     context: Annotated[
-        int, typer.Option("--context", metavar="TOKENS", min=0, help="What stands in front of each conversation.")
+        int, typer.Option("--context", metavar="TOKENS", min=0, help="Tokens in front of each conversation.")
     ] = CONTEXT,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
@@ -195,9 +198,9 @@ async def _make_judge(board: Pegboard, permissions: CompiledPermissions) -> Judg
         world = changed.world(board.world.catalog)
         new = CompiledPermissions(world, world.agents[name], permissions.constraints)
         if {tool.id for tool in new.permitted} != permitted:
-            return f"Agent '{name}' would have other permissions than it has."
+            return f"Agent '{name}' would get other permissions than it has."
         if any(tool not in starting_tools(new) for tool in before):
-            return "Something that is loaded from the start would not be any more."
+            return "Something would no longer be loaded from the start."
         if new.agent.dialect != permissions.agent.dialect:
             return "The agent would have another dialect."
         over = excess(new, DEFAULT, command_context(board.services, info, new))
@@ -305,17 +308,21 @@ def _show_agent(found: Findings, answer: SuggestReport, printer: Printer) -> Non
         printer.table(COLUMNS, [_row(one) for one in found.accepted])
         printer.say(_savings_verdict(found, answer.context))
     else:
-        printer.say("Nothing else would have been cheaper.")
+        printer.say("No other change would have been cheaper.")
     for one in found.declined:
         names = ", ".join(one.proposal.names)
         printer.say(f"Not proposed: {names}, {_reason_of_proposal(one.proposal)}. {one.reason}")
     if found.unknown:
         printer.say(f"Not counted, since their tools are not known: {', '.join(found.unknown)}.")
     if ignored := answer.record.trails[found.agent].ignored:
-        printer.say(f"Not counted, since too many kinds of sessions are on the trail: {plural(ignored, 'session')}.")
+        printer.say(
+            f"Not counted, because the audit trail has too many kinds of sessions: {plural(ignored, 'session')}."
+        )
     if found.gone:
         more = f" and {len(found.gone) - MOST_GONE} more" if len(found.gone) > MOST_GONE else ""
-        printer.say(f"On the trail, but not there or not permitted today: {', '.join(found.gone[:MOST_GONE])}{more}.")
+        printer.say(
+            f"On the audit trail, but missing or not permitted today: {', '.join(found.gone[:MOST_GONE])}{more}."
+        )
 
 
 def _row(one: Accepted) -> tuple[str, ...]:

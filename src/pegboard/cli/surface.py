@@ -36,7 +36,7 @@ def surface(
         typer.Option(
             "--message",
             metavar="TEXT",
-            help="The user's message: focus rules read it, and what it needs is loaded ahead.",
+            help="The user's message: focus rules read it, and the tools it needs are loaded in advance.",
         ),
     ] = None,
     client: Annotated[
@@ -44,7 +44,7 @@ def surface(
         typer.Option("--client", metavar="NAME", help="Show the list that this MCP client gets in this folder."),
     ] = None,
 ) -> int:
-    """Show what goes to the model now, and what it costs."""
+    """Show what is sent to the model now, and what it costs."""
     if client is not None:
         from pegboard.cli.client_surface import show_client_surface
 
@@ -117,7 +117,7 @@ def totals(found: Surface) -> str:
     costs = found.tokens
     message = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
     if costs.saved is None:
-        return f"{message} What that saves is not known, for the tools of {some_of(costs.unknown)} are not known yet."
+        return f"{message} The saving is unknown, because the tools of {some_of(costs.unknown)} are not known yet."
     everything = f"Everything that the agent may use would cost {costs.catalog}"
     if costs.saved > 0:
         share = round(100 * costs.saved / costs.catalog) if costs.catalog else 0

@@ -118,7 +118,7 @@ def _split_pair(word: str, known: Mapping[str, Parameter], *, tool: str) -> tupl
     """Return the name and the value that `name=value` or `name:=JSON` gives."""
     if _is_json(word):
         raise _bad_arguments_error(
-            f"The arguments of '{tool}' are given in two ways, one of them is {_short_quoted(word)}.",
+            f"The arguments of '{tool}' are given in two ways, one of which is {_short_quoted(word)}.",
             "Give either one JSON object, or every argument by its name.",
         )
     name, equals, value = word.partition("=")
@@ -246,7 +246,7 @@ def _bad_arguments_error(message: str, hint: str = QUOTING) -> UsageError:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:

@@ -62,7 +62,7 @@ def tools(
             if stale := ", ".join(
                 dict.fromkeys(str(row["plugin"]) for row in rows if row["available"] and row["reason"])
             ):
-                printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
+                printer.say(f"Shown as before their code changed, because they have not answered yet: {stale}.")
             for line in _plugins_described_by_names(rows):
                 printer.say(line)
         return DONE
@@ -121,7 +121,7 @@ def _plugins_described_by_names(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield a line on each plugin of which only the names of its tools say what it is for."""
     derived = {str(row["plugin"]): row["purpose"]["text"] for row in rows if row["purpose"]["by"] == "tools"}
     if derived:
-        yield "\nWhat these are for is read from their tools; `description:` is better:"
+        yield "\nThe purpose of these is derived from their tools; set `description:` for a better one:"
         yield from (f"  {name}: {text}" for name, text in derived.items())
 
 

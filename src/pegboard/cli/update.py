@@ -31,17 +31,19 @@ EXAMPLE = "pegboard update git -- uvx mcp-server-git==2026.10.1"
 def update(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.")],
     target: Annotated[
-        list[str] | None, typer.Argument(metavar="URL | -- COMMAND…", help="Its new address or command, behind `--`.")
+        list[str] | None,
+        typer.Argument(metavar="URL | -- COMMAND…", help="Its new address, or its command after `--`."),
     ] = None,
     env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of its; NAME= takes it out.")
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="An environment variable for it; NAME= removes it."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="'NAME: VALUE'", help="A header of its address; 'NAME:' takes it out."),
+        typer.Option("--header", metavar="'NAME: VALUE'", help="An HTTP header for its address; 'NAME:' removes it."),
     ] = None,
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="What it is for; an empty text takes it out.")
+        str | None, typer.Option("--description", metavar="TEXT", help="What it is for; an empty text removes it.")
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="PATH", help="The configuration. [default: that of your clients]")
@@ -126,5 +128,5 @@ def _report_update(
     for line in kept.lines:
         printer.say(line)
     if start is not None and start.wants_login:
-        printer.say(f"{name} wants a login: pegboard login {name} --config {file.path}")
+        printer.say(f"{name} requires a login: pegboard login {name} --config {file.path}")
     return DONE

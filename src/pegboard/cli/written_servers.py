@@ -34,7 +34,7 @@ def confined_lines(held: ConfinedServers) -> list[str]:
     ]
     if not free or held.names or held.outside:
         return held.lines
-    offer = f"Fetched when they start, and run with all of your rights: {', '.join(free)}. --confine restricts them."
+    offer = f"Fetched at start and run with all of your rights: {', '.join(free)}. --confine restricts them."
     return [*held.lines, offer]
 
 
@@ -54,7 +54,7 @@ def _install_package(spec: ServerSpec) -> str:
     try:
         version = newest_package(spec)
     except ToolUnavailableError as error:
-        return f"{spec.name} is not installed, and does not start before it is: {error}"
+        return f"{spec.name} is not installed, so it cannot start: {error}"
     newer = f"`pegboard update {spec.name}` looks for a newer one"
     return f"{spec.name} is installed in version {version}; {newer}." if version else ""
 

@@ -70,7 +70,7 @@ def acceptance_of(configuration: str) -> Acceptance | None:
 def unreadable(configuration: str, error: Exception) -> StoreError:
     """Return the error that says that what was accepted cannot be read."""
     return StoreError(
-        f"What was accepted of {configuration} cannot be read: {error}",
+        f"The acceptance of {configuration} cannot be read: {error}",
         code="state_damaged",
         hint=f"Remove {record_of(configuration)} to accept the configuration as it is written.",
     )
@@ -126,9 +126,9 @@ def accept_written_text(path: Path, text: str) -> Generator[None]:
     known, counted = acceptance_of(name), accepted_files(path)
     if counted is not None and counted.key(path) in counted.files and counted.in_force_differs(path):
         raise ConfigError(
-            f"{path} was changed by something else, and that waits for a person.",
+            f"{path} was changed outside Pegboard, and the change waits for a person.",
             code="file_waits",
-            hint="Accept it (`pegboard accept`), or put back what was there.",
+            hint="Accept it (`pegboard accept`), or restore the file.",
         )
     others = {file: found for file, found in texts_of(path).items() if file != str(path)}
     keep(replace(known or Acceptance(configuration=name), text=text_digest({str(path): text, **others})))

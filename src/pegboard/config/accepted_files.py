@@ -221,9 +221,9 @@ def accepted_files(configuration: Path) -> AcceptedFiles | None:
             continue
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(
-                f"What was accepted of the files of {configuration} cannot be read: {error}",
+                f"The accepted files of {configuration} cannot be read: {error}",
                 code="state_damaged",
-                hint=f"Look at what lies beside it, then remove {folder}: the files count as they are then.",
+                hint=f"Look at the files next to it, then remove {folder}: the current files are then used.",
             ) from error
     return None
 
@@ -320,8 +320,8 @@ class _kept_or_error:  # noqa: N801 - reads as what it is for
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             raise StoreError(
-                f"What counts of the files of {self._what} cannot be kept: {error}",
-                hint="Make the state folder writable: until then nothing that is confined may write the project.",
+                f"The accepted files of {self._what} cannot be stored: {error}",
+                hint="Make the state folder writable. Until then confined servers may not write the project.",
             ) from None
 
 

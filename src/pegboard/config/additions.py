@@ -135,7 +135,7 @@ def _overridden_by_file(config: UncheckedConfig, read: _ReadAddition) -> Iterato
 
 
 def _overridden_problem(kind: str, name: str, place: Place | None) -> Problem:
-    message = f"{kind} '{name}' is given by code too; the one that stands here counts."
+    message = f"{kind} '{name}' is also given by code; the one in the file is used."
     return warning_problem("shadowed", message, place, "Rename one of them.")
 
 

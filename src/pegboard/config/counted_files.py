@@ -27,7 +27,7 @@ from pegboard.core.model.specs import OWN_FOLDER, PluginSpec, PythonSpec, Server
 from pegboard.core.model.tools import Frozen
 from pegboard.support.imported_modules import with_imports
 
-WAITS: Final = "a file that it is run from was changed or made, and waits for a person: `pegboard accept` shows it."
+WAITS: Final = "a file that it runs was changed or created and waits for a person: `pegboard accept` shows it."
 _MOST_FILES: Final = 2_000
 """How many files of one module or package count."""
 _JS: Final = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx")

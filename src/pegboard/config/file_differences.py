@@ -25,7 +25,7 @@ def difference(accepted: AcceptedFiles, change: GrantChange, masker: Masker) -> 
     path = accepted.path(change.key[-1])
     before, after = _text(accepted.copy(path, kind)), _text(path)
     if before is None or after is None:
-        return ("its text cannot be shown: it is none, or too large.",)
+        return ("its text cannot be shown: it is empty or too large.",)
     if kind == "text" and path.suffix not in _CONFIGURATIONS:
         lines = _variables(before, after)
     else:

@@ -48,7 +48,7 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
     for key, hook in labelled_hooks(configuration.notify, digest):
         found[key] = Grant(value={"shape": hook.shape, "events": sorted(hook.events), "arguments": hook.arguments})
     if configuration.tokens:
-        found["tokens",] = Grant(value="only who has one may enter", denies=True)
+        found["tokens",] = Grant(value="a token is required to connect", denies=True)
     if configuration.reload != "live":
         found[RELOAD] = Grant(value=configuration.reload, denies=configuration.reload == "ask")
     return found

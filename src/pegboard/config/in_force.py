@@ -20,7 +20,7 @@ from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.core.principals.bearer_tokens import Token
 
 T = TypeVar("T")
-WAITS = "its settings were changed, and wait for a person."
+WAITS = "its settings were changed, and the change waits for a person."
 """Why a plugin of which other code would run is not available."""
 
 

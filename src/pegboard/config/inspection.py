@@ -255,7 +255,7 @@ def check_tokens(config: UncheckedConfig) -> Iterator[Problem]:
     owners: dict[str, str] = {}
     for token in config.tokens:
         if not token.value.strip():
-            hint = "An empty token would let anybody in."
+            hint = "An empty token would let anyone in."
             yield error("empty_token", "the token is empty.", token.place, hint)
         elif owners.setdefault(token.value, token.principal) != token.principal:
             message = f"'{owners[token.value]}' has the same token."

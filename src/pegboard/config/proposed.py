@@ -61,7 +61,7 @@ class ProposedConfiguration:
         fresh = (problem for problem in problems if (problem.code, problem.message) not in self.problems)
         if (problem := next(fresh, None)) is not None:
             return problem.message
-        reason = judge(configuration) if configuration is not None else "It cannot be used as it is."
+        reason = judge(configuration) if configuration is not None else "It is not valid."
         return reason or replace(self, text=text)
 
     def diff(self, masker: Masker) -> str:

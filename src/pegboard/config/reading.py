@@ -196,7 +196,7 @@ class ConfigurationReading:
         """Return the file that counts: what was accepted of one that something confined may write (A7)."""
         found = path if self.accepted is None else self.accepted.in_force(path, "text")
         if found is None:
-            message = "may be written by what is confined, and was not accepted as it is."
+            message = "can be written by a confined server or plugin, and its current text was not accepted."
             raise fault(display_path(path), "file_waits", message, hint="`pegboard accept` shows what waits.")
         return found
 
@@ -205,7 +205,7 @@ class ConfigurationReading:
         try:
             return read_variables(self._accepted_path(path))
         except UnreadableError:
-            return {}, f"its envFile {path} was changed or made, and waits for a person. `pegboard accept` shows it."
+            return {}, f"its envFile {path} was changed or created and waits for a person. `pegboard accept` shows it."
 
     def _validate_document(
         self,
@@ -353,8 +353,8 @@ def _missing_problem(missing: MissingValue, document: Document, *, in_server: bo
 
 def _misplaced_problem(path: tuple[PathKey, ...], document: Document, *, in_server: bool) -> Problem:
     """Return the problem of a reference where nothing is read when a server starts (G13)."""
-    message = "a value that is read when a server starts cannot stand here."
-    hint = f"Such values stand in `{'`, `'.join(PARTS)}` of a server."
+    message = "a value that is read when a server starts cannot be used here."
+    hint = f"Such values can be used in `{'`, `'.join(PARTS)}` of a server."
     if not in_server:
         hint += ' Write ${NAME} here, and set it where Pegboard is started: NAME="$(op read …)" pegboard serve.'
     return error("misplaced_reference", message, document.place(path), hint)

@@ -67,7 +67,7 @@ def replace_whole(path: Path, text: str, *, expected: str, private: bool = False
     """
     file = display_path(path)
     if len(text.encode()) > LARGEST_FILE:
-        raise ConfigError(f"{file} would be more than 10 MB, and is left as it is.", code="file_not_saved")
+        raise ConfigError(f"{file} would be more than 10 MB, so it was not changed.", code="file_not_saved")
     try:
         real = path.resolve(strict=True)
         require_writable(file, real)
@@ -184,13 +184,13 @@ def _name_file_in_errors(path: Path) -> Generator[None]:
 def require_writable(file: str, path: Path) -> None:
     """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
     if not stat.S_ISREG(path.stat().st_mode):
-        message = f"{file} is not a file, and is left as it is."
+        message = f"{file} is not a file, so it was not changed."
         raise ConfigError(message, code="not_rewritable", hint="Name a file.")
     if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
-        message = f"{file} is read-only, and is left as it is."
+        message = f"{file} is read-only, so it was not changed."
         raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")
     if not path.parent.stat().st_mode & 0o222 or not os.access(path.parent, os.W_OK):
-        message = f"The folder of {file} is read-only, and the file is left as it is."
+        message = f"The folder of {file} is read-only, so the file was not changed."
         hint = "A file is replaced in one step, which needs the right to write its folder."
         raise ConfigError(message, code="not_rewritable", hint=hint)
 
@@ -200,13 +200,15 @@ def _digest(data: bytes) -> str:
 
 
 def _changed_error(file: str) -> ConfigError:
-    hint = "Look at what it is now, and decide again."
-    return ConfigError(f"{file} was changed meanwhile, and is left as it is.", code="file_changed", hint=hint)
+    hint = "Look at its current state, and decide again."
+    return ConfigError(
+        f"{file} was changed in the meantime, so it was not overwritten.", code="file_changed", hint=hint
+    )
 
 
 def _not_saved_error(file: str, error: Exception, what: str) -> ConfigError:
     reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-    return ConfigError(f"{file} cannot {what}, and is left as it is: {reason}.", code="file_not_saved")
+    return ConfigError(f"{file} cannot {what}, so it was not changed: {reason}.", code="file_not_saved")
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
 
     async def endpoint(request: Request) -> Response:
         if is_foreign(request.method, request.headers):
-            return failure_of(context, request, None, 403, "Another site asked for this; nothing was done.")
+            return failure_of(context, request, None, 403, "This request came from another site, so nothing was done.")
         return await handler(context, request)
 
     return endpoint
@@ -182,7 +182,7 @@ async def _refusal(visit: OperatorRequest) -> str:
     if sign_in is None:
         return ""
     if is_foreign(request.method, request.headers):
-        return "Another site asked for this; nothing was done."
+        return "This request came from another site, so nothing was done."
     if request.method not in SAFE and not await bears_csrf(request, sign_in):
         return "This form is not from a page of this sign-in; nothing was done. Load the page again."
     return ""
@@ -191,7 +191,7 @@ async def _refusal(visit: OperatorRequest) -> str:
 def _sign_in_first(context: Context, request: Request) -> Response:
     if is_api(request.url.path):
         known = context.access.is_known(request.headers.get("authorization"))
-        message = "A bearer token of an operator is needed here."
+        message = "A bearer token of an operator is required."
         hint = "Its entry under `tokens:` has `console: true`."
         return refusal_response(403 if known else 401, "operator_required", message, hint)
     target = "/console/sign-in"

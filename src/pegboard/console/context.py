@@ -98,7 +98,7 @@ class Context:
         """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""
         if visit.operator.agents is not None:
             raise UsageError(
-                "Servers and the configuration are those of every agent, and this token opens some of them.",
+                "Servers and the configuration are those of every agent, and this token is for some of them only.",
                 code="every_agent_required",
                 hint='Use a token with `agents: ["*"]`.',
             )
@@ -110,7 +110,7 @@ def require_right(visit: OperatorRequest, right: Right) -> None:
         raise UsageError(
             f"The token of '{visit.operator.name}' does not have the right '{right}'.",
             code="right_required",
-            hint="The rights of an operator stand under `tokens:`, in `console`.",
+            hint="The rights of an operator are set under `tokens:`, in `console`.",
         )
 
 

@@ -236,7 +236,7 @@ def value_of_field(field: FormField, text: str) -> Any:
         case "texts" | "pairs":
             pairs = [_parse_pair(field, line) for line in lines]
             if len(dict(pairs)) < len(pairs):
-                raise UsageError(f"{field.label}: a name stands there twice.", code="edit_form", hint=field.help)
+                raise UsageError(f"{field.label}: a name is given twice.", code="edit_form", hint=field.help)
             return {name: value if field.kind == "texts" else _value(value) for name, value in pairs} or None
         case "value" | "numbers" | "scalar":
             return _value(text.strip()) if text.strip() else None
@@ -275,7 +275,7 @@ def _parse_pair(field: FormField, line: str) -> tuple[str, str]:
     found = _QUOTED.fullmatch(line) or _PAIR.fullmatch(line)
     if found is None:
         shown = one_line(line, limit=60)
-        raise UsageError(f"{field.label}: '{shown}' is no name with a value.", code="edit_form", hint=field.help)
+        raise UsageError(f"{field.label}: '{shown}' is not a name with a value.", code="edit_form", hint=field.help)
     name = str(_parse_or_text(found[1])) if found[1].startswith('"') else found[1]
     return name, found[2]
 

@@ -46,9 +46,9 @@ class RunningExports:
             return Response(headers=headers, media_type=media)
         if self._under_way[visit.operator.name] >= MOST:
             raise UsageError(
-                "Two exports of yours are under way.",
+                "Two of your exports are running.",
                 code="too_many_exports",
-                hint="Wait until one of them has ended, or leave it.",
+                hint="Wait until one of them has ended, or cancel it.",
             )
         return _CountedFile(self._parts(wanted, form), media, headers, self._under_way, visit.operator.name)
 

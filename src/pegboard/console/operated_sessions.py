@@ -68,7 +68,7 @@ async def begun_session(context: Context, visit: OperatorRequest, key: SessionKe
 def unknown_session(key: SessionKey) -> UsageError:
     """Return the error that nothing is known of a session."""
     return UsageError(
-        f"Nothing is known of session '{one_line(key.session, limit=100)}': it was deleted, or has done nothing yet.",
+        f"There is no session '{one_line(key.session, limit=100)}': it was deleted, or has not done anything yet.",
         code="unknown_session",
-        hint="The list of sessions has those that there are.",
+        hint="See the list of sessions.",
     )

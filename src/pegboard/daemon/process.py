@@ -102,7 +102,7 @@ async def _serve(address: DaemonAddress, listener: socket.socket, lock: int, run
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop.set)
-    log.info("it listens: process %d, %s", os.getpid(), sys.executable)
+    log.info("listening: process %d, %s", os.getpid(), sys.executable)
 
     def taking_ended() -> None:
         with contextlib.suppress(OSError):

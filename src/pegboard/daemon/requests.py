@@ -38,7 +38,7 @@ def front_of(message: Message) -> ClientFront:
     """Return the client of a hello; raises ``WireError``."""
     kind, cwd, env = message.get("kind"), message.get("cwd"), message.get("env")
     if not isinstance(kind, str) or not isinstance(cwd, str) or not isinstance(env, dict):
-        raise WireError("this is no hello")
+        raise WireError("this is not a hello message")
     fields = {name: value for name, value in message.items() if name not in ("kind", "cwd", "env", "secret", "version")}
     return ClientFront(kind=kind, cwd=cwd, env={str(name): str(value) for name, value in env.items()}, fields=fields)
 

@@ -126,7 +126,7 @@ class DaemonServer:
             try:
                 connection, _ = await loop.sock_accept(self._listener)
             except OSError as error:  # out of files
-                log.warning("a client could not be taken: %s", error)
+                log.warning("a client could not be accepted: %s", error)
                 await asyncio.sleep(0.1)
                 continue
             connection.setblocking(False)
@@ -151,7 +151,7 @@ class DaemonServer:
 
     def _end_if_idle(self) -> None:
         if not self._tasks:
-            log.info("no client for %.0f s: it ends", self._idle)
+            log.info("no client for %.0f s: stopping", self._idle)
             self.stop.set()
 
     async def _serve(self, connection: socket.socket) -> None:

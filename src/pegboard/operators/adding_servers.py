@@ -207,7 +207,7 @@ class AddingServers:
         found = next((one for one in await self._finder.installed() if one.file == file), None)
         if found is None:
             raise UsageError(
-                "There is no such file of a client with servers any more.",
+                "There is no such file of a client with servers.",
                 code="unknown_name",
                 hint="Load the page again.",
             )
@@ -258,7 +258,7 @@ class AddingServers:
                 raise UsageError(f"'{server.name}' cannot be added: {server.unsupported_reason}.", code="edit_form")
             there = await self._editing.entry(editor, "servers", name)
             if there.value is not None and not one.replace:
-                hint = "Give it another name, or say that it takes the place of that one."
+                hint = "Give it another name, or let it replace that one."
                 raise UsageError("The configuration has a server of this name.", code="server_exists", hint=hint)
             references = await self._references(server, one)
             secrets |= {text: server.variables[variable] for variable, text in references.items()}
@@ -322,7 +322,7 @@ class AddingServers:
         kept = self._kept.find_kept(editor.name, draft)
         if kept is None:
             raise UsageError(
-                "There is no such draft any more.",
+                "There is no such draft.",
                 code="unknown_edit",
                 hint="Paste the servers again: it is kept an hour.",
             )

@@ -102,7 +102,9 @@ def proposed_rule(services: Services, approval: Approval, argument: str, pattern
     if argument not in known_arguments(tool):
         raise UsageError(f"'{tool.wire}' has no argument of this name.", hint="Choose one of the list.")
     if not pattern or len(pattern) > _LONGEST or not pattern.isprintable():
-        raise UsageError("This is no pattern.", hint=f"Write one line of at most {_LONGEST} characters: * is any text.")
+        raise UsageError(
+            "This is not a pattern.", hint=f"Write one line of at most {_LONGEST} characters: * is any text."
+        )
     spec = services.loader.specs[tool.plugin]
     return ProposedRule(
         section="servers" if isinstance(spec, ServerSpec) else "plugins",
@@ -118,7 +120,7 @@ def _place_of_rule(services: Services, tool: Tool) -> tuple[tuple[str, ...], str
     spec: PluginSpec | None = services.loader.specs.get(tool.plugin)
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)] if spec is not None else []
     if spec is None or not named or tool.confirmation is not None:
-        return (), "No rule of the configuration asks about it, but the source of the tool."
+        return (), "No rule of the configuration asks for approval of it; the source of the tool does."
     if len(named) > 1:
         return (), "Several rules of the configuration ask about it."
     ((name, rule),) = named

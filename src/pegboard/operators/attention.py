@@ -141,7 +141,7 @@ async def lost_store(situation: Situation) -> Sequence[AttentionItem]:
             kind="store",
             severity="error",
             text=health.why if situation.agents is None else "The store cannot be reached now.",
-            hint="Calls of loaded tools go on for a while; loads, switches and answers are refused until it is back.",
+            hint="Calls of loaded tools go on for a while; loads, switches and answers are refused until then.",
             since=health.lost_at,
         )
     ]
@@ -218,7 +218,7 @@ async def servers_down(situation: Situation) -> Sequence[AttentionItem]:
     ]
 
 
-_PHASES: Final = {"unavailable": "cannot run", "down": "is down", "backing_off": "is down and waits to be tried again"}
+_PHASES: Final = {"unavailable": "cannot run", "down": "is down", "backing_off": "is down and will be tried again"}
 
 
 async def waiting_tools(situation: Situation) -> Sequence[AttentionItem]:
@@ -231,7 +231,7 @@ async def waiting_tools(situation: Situation) -> Sequence[AttentionItem]:
             severity="waiting",
             subject=plugin.name,
             text=f"{count:,} {'tool' if count == 1 else 'tools'} of server '{plugin.name}'"
-            f" {'waits' if count == 1 else 'wait'} to be looked at and cannot be used before.",
+            f" {'waits' if count == 1 else 'wait'} for a person and cannot be used until then.",
             hint=plugin.unreviewed.text,
             place=str(plugin.place or ""),
             action="accept",
@@ -290,7 +290,7 @@ async def pauses(situation: Situation) -> Sequence[AttentionItem]:
             kind="pause",
             severity="waiting",
             subject=agent,
-            text=f"Agent '{agent}' is paused: nothing of it can be called.",
+            text=f"Agent '{agent}' is paused: none of its tools can be called.",
             agent=agent,
             action="resume",
         )

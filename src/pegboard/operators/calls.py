@@ -198,9 +198,9 @@ async def _find_call(services: Services, number: int, sees: Sees) -> tuple[Audit
 def unknown_call() -> UsageError:
     """Return the error that there is no such call, or none that an operator sees."""
     return UsageError(
-        "There is no such call, or not any more.",
+        "There is no such call, or it was deleted.",
         code="unknown_call",
-        hint="A call is kept for the days of `record:`, which are seven where nothing else is configured.",
+        hint="Calls are kept for the days of `record:`, seven by default.",
     )
 
 
@@ -240,9 +240,9 @@ def _of_kept(services: Services, record: AuditRecord, numbers: CallNumbers, kept
 def _nothing_kept(services: Services, record: AuditRecord, *, ran: bool) -> str:
     """Return why a record has its line of the trail alone: nothing more was kept, or it was and its days are over."""
     if record.kind not in KEPT:
-        return "Of what was read, and of prompts, no more is kept than this line."
+        return "Only this line is stored of resources and prompts."
     if not ran:
-        return "What was kept of it is gone, as its days are over: `record: {days: 30}` keeps it longer."
+        return "Its details were deleted after their days: `record: {days: 30}` keeps them longer."
     return (
         "Nothing is kept of it but this line. Of a call that worked and asked nobody more is kept only where arguments "
         f"or results are. {_lines_to_keep(services, record, None, 'arguments', 'results')}"
@@ -259,7 +259,7 @@ def _lines_to_keep(services: Services, record: AuditRecord, kept: StoredCall | N
     spec = services.loader.specs.get(_plugin(services, record, kept))
     if spec is not None and not any(getattr(spec.record, part) for part in parts):
         where = f"{where} and under '{spec.name}', which says less now,"
-    return f"{lines} {where} keeps those of calls to come."
+    return f"{lines} {where} stores those of future calls."
 
 
 def _plugin(services: Services, record: AuditRecord, kept: StoredCall | None) -> str:

@@ -53,7 +53,7 @@ class CatalogCounting:
             "count the tokens of all tools", "the tokens of all tools could not be counted"
         )
         self._looking = BackgroundComputations[Part, None](
-            "look at all tools", "what all tools say could not be read", self._say_when_all_is_read
+            "read all tools", "what all tools say could not be read", self._say_when_all_is_read
         )
         self._one = asyncio.Lock()
         self._looked = False

@@ -603,7 +603,7 @@ def _lines(text: str) -> list[str]:
 def _require_every_agent(editor: Editor) -> None:
     if editor.agents is not None:
         raise UsageError(
-            "This edit changes something for agents that your token does not open.",
+            "This edit changes agents that your token is not for.",
             code="every_agent_required",
             hint='Edit what belongs to your agents alone, or use a token with `agents: ["*"]`.',
         )
@@ -644,14 +644,12 @@ def _unknown_mark() -> UsageError:
 
 
 def _unknown_edit() -> UsageError:
-    return UsageError(
-        "There is no such edit any more.", code="unknown_edit", hint="Make it again: it is kept for an hour."
-    )
+    return UsageError("There is no such edit.", code="unknown_edit", hint="Make it again: it is kept for an hour.")
 
 
 def _changed_meanwhile(file: str) -> UsageError:
     return UsageError(
-        f"{file} was changed meanwhile, and is left as it is.",
+        f"{file} was changed in the meantime, so it was not overwritten.",
         code="file_changed",
-        hint="Look at what it is now, and decide again.",
+        hint="Look at its current state, and decide again.",
     )

@@ -39,7 +39,7 @@ _EDITS: Final = {
     "denied_filter": "Change include_tools or exclude_tools where the plugin is named.",
 }
 
-_CLASH: Final = "Unload what clashes with it; what is loaded from the start cannot be, so change the configuration."
+_CLASH: Final = "Unload the tool with the same name. If it is loaded from the start, change the configuration."
 _LOADOUT: Final = "Another active loadout, or none, brings it back."
 
 Subject = Tool | Group
@@ -292,7 +292,7 @@ def _of_a_tool(found: Explanation, agent: str) -> str:
     if not found.loaded:
         return f"Agent '{agent}' may use {name}, but it is not loaded in this session."
     if (asked := _reason(found, "needs_approval")) is not None:
-        return f"Agent '{agent}' may call {name}, and no call runs before a person has approved it. {asked.text}"
+        return f"Agent '{agent}' may call {name}, and each call needs the approval of a person. {asked.text}"
     return f"Agent '{agent}' may use {name}, but cannot call it now."
 
 
@@ -459,10 +459,10 @@ def _fixes_to_permit(permissions: CompiledPermissions, name: str, reasons: Seque
                 text = "Resume it on the page Access. Its switches stay as they are."
                 yield Fix(kind="resume", text=text, code=reason.code)
             case "not_granted" if not filtered:
-                text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
+                text = "Grant it: in the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
                 yield Fix(kind="grant", text=text, code=reason.code, switch=name, value=True, where=where)
             case "denied_parent":
-                yield Fix(kind="parent", text="Permit it to the parent's agent first.", code=reason.code, where=where)
+                yield Fix(kind="parent", text="Grant it to the parent's agent first.", code=reason.code, where=where)
             case "narrowed_loadout":
                 yield Fix(kind="loadout", text=_LOADOUT, code=reason.code, where=where)
             case code if code in _EDITS:
@@ -539,11 +539,11 @@ def _fix_of(services: Services, permissions: CompiledPermissions, name: str, rea
     spec = services.loader.specs.get(plugin)
     where = str(reason.where) if reason.where else ""
     if name in HOST_TOOLS or spec is None:
-        return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, where=where)
+        return Fix(kind="repair", text="Correct the cause that is named.", code=reason.code, where=where)
     if (isinstance(spec, ServerSpec) and spec.unavailable) or (tool is not None and tool.needs and tool.unavailable):
-        text = "Set what the reason names in the environment, and start again."
+        text = "Set the variable that is named in the environment, and start again."
         return Fix(kind="environment", text=text, code=reason.code, subject=plugin, where=where)
     if isinstance(spec, ServerSpec) and (tool is None or not permissions.faults.get(tool.id)):
-        text = f"Put right what the reason names, then start server '{plugin}' again."
+        text = f"Correct the cause that is named, then start server '{plugin}' again."
         return Fix(kind="restart", text=text, code=reason.code, subject=plugin, where=where)
-    return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, subject=plugin, where=where)
+    return Fix(kind="repair", text="Correct the cause that is named.", code=reason.code, subject=plugin, where=where)

@@ -164,7 +164,7 @@ def _position(texts: Sequence[ConfigurationText], number: int) -> int:
     found = next((at for at, one in enumerate(texts) if one.number == number), None)
     if found is None:
         raise UsageError(
-            "There is no such version any more.",
+            "There is no such version.",
             code="unknown_version",
             hint="The newest 100 are kept: choose another.",
         )

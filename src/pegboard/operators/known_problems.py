@@ -310,7 +310,7 @@ def undeclared_capabilities(services: Services) -> Iterator[Problem]:
                 severity="warning",
                 code="not_passed",
                 message=f"server '{plugin.name}': {not_passed_text(names)}",
-                hint="Nothing is to be done where no client needs it.",
+                hint="Ignore this if no client needs it.",
                 place=plugin.place,
             )
 
@@ -322,7 +322,7 @@ def claims(services: Services) -> Iterator[Problem]:
             yield Problem(
                 severity="warning",
                 code="read_only_later",
-                message=f"'{tool.wire}' says now that it only reads, which server '{plugin.name}' did not say of it"
+                message=f"'{tool.wire}' now claims to be read-only, which server '{plugin.name}' did not say of it"
                 " when it was first seen; it does not count as read-only.",
                 hint=ACCEPT,
                 place=plugin.place,
@@ -337,7 +337,7 @@ def harmless_claims(services: Services) -> Iterator[Problem]:
                 severity="warning",
                 code="harmless_later",
                 message=f"Server '{plugin.name}' now marks '{tool.wire}' as non-destructive; it did not when first"
-                " seen. A person is asked before it runs.",
+                " seen. It needs approval before it runs.",
                 hint=ACCEPT,
                 place=plugin.place,
             )

@@ -147,7 +147,7 @@ class OperatorLogins:
         if "state" not in answer:
             raise UsageError(
                 "This is not the address that a browser is sent back to after a login.",
-                hint="It begins with http:// and has `state=` in it. Copy all of it.",
+                hint="It begins with http:// and contains `state=`. Copy all of it.",
             )
         await self._logins_of(server).complete(answer, owner=owner)
 
@@ -167,7 +167,7 @@ class OperatorLogins:
         pending = await self.pending(answer.get("state", ""))
         if pending is None or pending.owner != owner:
             raise UsageError(
-                "No login is pending under this address: it was completed, has expired, or is another's.",
+                "No login is pending under this address: it was completed, has expired, or belongs to another person.",
                 code="login_failed",
                 hint="Start the login again.",
             )

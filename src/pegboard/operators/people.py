@@ -86,12 +86,12 @@ async def grant_token(
         raise UsageError(f"The name {problem}", code="edit_form", hint="Use letters, digits and dashes.")
     if first and not ("*" in agents and "configure" in rights):
         raise UsageError(
-            "The first token has to open every agent, with the right to configure.",
+            "The first token has to be for every agent, with the right to configure.",
             code="edit_form",
             hint="From then on each person signs in with a token, and one of them must edit the configuration.",
         )
     if not agents:
-        raise UsageError("No agent is chosen.", code="edit_form", hint="Choose those that the token opens.")
+        raise UsageError("No agent is chosen.", code="edit_form", hint="Choose the agents of the token.")
     there = (await editing.entry(editor, _ROOT, name)).value
     if new and there is not None:
         raise UsageError("There is a token of this name.", code="name_taken", hint="Choose another name.")

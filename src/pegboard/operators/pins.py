@@ -38,7 +38,7 @@ class PinView:
         status: ``pinned``, ``changed`` or ``new`` (it waits for a person), ``gone`` (the newest list lacks it).
         waits: whether a person is to look at it.
         by: who accepted the definition that counts; nothing where it is the one first seen, or passed.
-        claims: what it says of itself and does not count yet: ``read_only``, ``harmless``.
+        claims: its own description and does not count yet: ``read_only``, ``harmless``.
         digest: that of the definition which the newest list has; an answer names it.
         description: what the definition that counts says of it, or of a new one the definition of now.
         diff: how the two differ, as a unified diff, where it was asked for; of a new one what it is.
@@ -222,9 +222,9 @@ class OperatorPins:
         chosen = found if whole else [one for one in found if seen and one.digest == seen]
         if not chosen:
             raise UsageError(
-                "What waits has changed since it was shown. Nothing was accepted.",
+                "The pending changes are no longer those that were shown. Nothing was accepted.",
                 code="pin_changed",
-                hint="Look at what it is now, and decide again.",
+                hint="Look at its current state, and decide again.",
             )
         said = await self._tools_with_findings(chosen)
         if whole and len(said) < len(chosen):
@@ -258,7 +258,7 @@ class OperatorPins:
         one = self._accepted.get(mark)
         if one is None:
             raise UsageError(
-                f"There is no acceptance '{one_line(mark, limit=40)}' to take back.",
+                f"There is no acceptance '{one_line(mark, limit=40)}' to undo.",
                 code="unknown_name",
                 hint=f"The newest {KEPT} are kept, until the process ends.",
             )
@@ -270,9 +270,9 @@ class OperatorPins:
 def confirmation_required(name: str) -> UsageError:
     """Return the refusal to accept a tool with warnings whose name was not typed."""
     return UsageError(
-        f"'{name}' says something to models that a person should read first. Nothing was accepted.",
+        f"'{name}' contains text for models that a person should read first. Nothing was accepted.",
         code="confirmation_required",
-        hint=f"Read the warnings, and accept it alone with its name: {name}",
+        hint=f"Read the warnings, and accept it by its name: {name}",
     )
 
 

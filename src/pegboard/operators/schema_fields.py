@@ -57,7 +57,7 @@ async def field_problems(
     required, problems = _required_names(schema), list[FieldProblem]()
     for name, part in properties_of(schema).items():
         if name not in given:
-            problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in required else []
+            problems += [FieldProblem(name=name, text="A value is required.")] if name in required else []
             continue
         # What ties several properties to each other says nothing of one alone.
         around = {key: schema[key] for key in _AROUND if key in schema}

@@ -184,9 +184,7 @@ def _sent_nothing(key: SessionKey, problem: str) -> SentToModel:
 def _sent_before(services: Services, key: SessionKey, steps: Sequence[SentStep], number: int) -> SentToModel:
     at = next((at for at, one in enumerate(steps) if one.number == number), None)
     if at is None:
-        raise UsageError(
-            f"No list {number} of this session is kept.", hint="The page of what the model sees has those that are."
-        )
+        raise UsageError(f"No list {number} of this session is kept.", hint="See the page *What the model sees*.")
     step, last = steps[at], steps[at - 1] if at else None
     texts = tuple(_placed_texts(services, step))
     tools = tuple(_tools(services, [(tool, ()) for tool in step.tools], last.tools if last is not None else None))

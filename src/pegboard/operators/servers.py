@@ -80,7 +80,7 @@ class ServerState:
         excluded: other items and lists that are not listed.
         refused: what its processes, being confined, say they were refused, with the line that would allow it.
         agents: how many agents may use some of it.
-        login: whether it wants a login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``.
+        login: whether it requires a login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``.
         logins: who has one that counts, the newest first.
         restartable: whether :func:`restart_plugin` can do something for it.
     """
@@ -228,7 +228,7 @@ def activity(services: Services) -> ServerActivity:
 async def restart_plugin(services: Services, name: str, *, by: str = LOCAL) -> ServerState:
     """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known."""
     if problem := label_problem(by):
-        raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
+        raise UsageError(f"`by` {problem}", hint="Give the name of the person who decides, as a short text.")
     plugin, spec = named_plugin(services, name)
     source = services.loader.source_of(spec)
     if isinstance(spec, ServerSpec) and spec.unavailable:
@@ -354,7 +354,7 @@ def rules_without_effect(services: Services) -> list[RuleWithoutEffect]:
 def _without_effect(plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
     if any(variant.known for variant in plugin.variants.values()):
         for fault in misnamed_tools(Manifest(tools=plugin.tools), spec):
-            yield f"{fault.message} It counts for nothing. {fault.hint}".strip()
+            yield f"{fault.message} It is ignored. {fault.hint}".strip()
 
 
 def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
@@ -363,9 +363,9 @@ def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[
     if plugin.unreviewed.count:
         yield plugin.unreviewed.text
     for tool in services.pins.pending(plugin):
-        yield f"'{tool.wire}' says only now that it only reads: it does not count as read-only."
+        yield f"'{tool.wire}' newly claims to be read-only: it is not treated as read-only."
     for tool in later_harmless(services, plugin):
-        yield f"'{tool.wire}' says only now that it destroys nothing: a person is asked before it runs."
+        yield f"'{tool.wire}' newly claims to be non-destructive: it needs approval before it runs."
 
 
 def _phase(services: Services, plugin: Plugin, gravest: ConnectionState | None) -> ServerPhase:

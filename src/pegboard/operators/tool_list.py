@@ -33,7 +33,7 @@ class ListedTool:
         wire: its name on the wire.
         server: the server or plugin that it belongs to.
         title: its name for people.
-        description: the first sentence of what it says of itself, cut where it is long.
+        description: the first sentence of its own description, cut where it is long.
         tokens: those of its definition.
         read_only: whether it says that it changes nothing.
         destructive: whether it may destroy something, as far as is known.

@@ -175,7 +175,7 @@ async def make_trial_call(
     """
     agent_of(services.world, agent)
     if session and not _SESSION.fullmatch(session):
-        raise UsageError("Only a session of an earlier try can be gone on with.", hint="Send none.")
+        raise UsageError("Only a session of an earlier try can be continued.", hint="Send none.")
     key = SessionKey(principal=by, agent=agent, session=session or f"try-{secrets.token_hex(8)}")
     info = SessionInfo(key=key, stable=True, host=COMMAND, constraints=SessionConstraints(), by=by)
     started = time.perf_counter()
@@ -268,7 +268,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, indent=2, default=str)
     except (ValueError, RecursionError):
-        return "It is no JSON."
+        return "It is not JSON."
 
 
 def _tokens(services: Services, *texts: str) -> int | None:

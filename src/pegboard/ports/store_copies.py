@@ -35,8 +35,8 @@ def store_not_empty(place: str, counts: Mapping[str, int]) -> StoreError:
     """Return the error for a store that has something already; ``counts`` are by kind of record."""
     held = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
     return StoreError(
-        f"{place} has something already ({held}); nothing was changed.",
-        hint="Import into an empty store, or let --replace remove all of that.",
+        f"{place} is not empty ({held}); nothing was changed.",
+        hint="Import into an empty store, or remove its contents with --replace.",
         code="store_not_empty",
     )
 

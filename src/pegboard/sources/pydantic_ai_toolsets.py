@@ -119,7 +119,7 @@ class ToolsetPlugin:
             return failure(error)
         except CallDeferred:
             raise ToolUnavailableError(
-                f"'{name}' of plugin '{plugin}' wants to be run elsewhere, of which only its own code knows. "
+                f"'{name}' of plugin '{plugin}' is run by the host program, which only its own code knows. "
                 "Give it to an ExternalToolset."
             ) from None
         except ApprovalRequired:
@@ -203,7 +203,7 @@ def adopt(
         tools = asyncio.run(whole.get_tools(_no_run()))
     except Exception as error:  # the toolset's own code may raise anything
         raise ToolUnavailableError(
-            f"the toolset of plugin '{plugin}' does not say what it has outside a run of pydantic-ai: "
+            f"the toolset of plugin '{plugin}' has no list of tools outside a run of pydantic-ai: "
             f"{type(error).__name__}: {error}"
         ) from error
     asks = any(isinstance(part, ApprovalRequiredToolset) for part in _parts(whole))

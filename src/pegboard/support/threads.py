@@ -107,7 +107,7 @@ def run_here(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T
     finally:
         _LOOP.reset(token)
         work.close()
-    raise RuntimeError("It waits for more than what its functions return.")
+    raise RuntimeError("It waits for something other than its functions.")
 
 
 def _call_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:

@@ -40,7 +40,7 @@ class FakeLogins:
             NeedsLoginError: It wants a login, and the owner has none.
         """
         if plugin in self.wanted and (plugin, owner) not in self._held:
-            raise NeedsLoginError(f"Plugin '{plugin}' is not available: it wants a login.", plugin=plugin)
+            raise NeedsLoginError(f"Plugin '{plugin}' is not available: it requires a login.", plugin=plugin)
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, None where the owner has one or none is wanted."""

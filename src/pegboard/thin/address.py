@@ -113,7 +113,7 @@ def _folder(env: Mapping[str, str], name: int) -> str:
             reasons.append(f"{folder}: {error.strerror or error}")
         else:
             return folder
-    raise NoFolderError("; ".join(reasons) or "neither a runtime folder nor a state folder is known")
+    raise NoFolderError("; ".join(reasons) or "there is neither a runtime folder nor a state folder")
 
 
 def _require_own(folder: str) -> None:
@@ -121,6 +121,6 @@ def _require_own(folder: str) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise PermissionError("it is not a folder that you alone can enter")
+        raise PermissionError("it is not a folder that only you can enter")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError("it cannot be written")

@@ -68,7 +68,7 @@ def _run_in_daemon(arguments: Sequence[str], request: Message) -> int | list[str
         connection.socket.close()
     if code is None and arguments[0] in _CHANGING:
         print(  # noqa: T201
-            "pegboard: the daemon has ended before it answered, and what was asked of it may have been done. "
+            "pegboard: the daemon ended before it answered; the command may have been done. "
             "`pegboard audit` shows it; the next command starts another daemon.",
             file=sys.stderr,
         )

@@ -90,7 +90,7 @@ def connect(kind: str, request: Message | None = None, *, starts: bool = True) -
             own = str(error)
         except (OSError, WireError) as error:
             raise NoDaemonError(str(error) or type(error).__name__) from error
-    raise NoDaemonError("it ended again and again while it was connected to")
+    raise NoDaemonError("it ended several times during the connection")
 
 
 def ask_all(kind: str) -> tuple[list[Message], list[str]]:
@@ -135,7 +135,7 @@ def _folder() -> str:
     try:
         return os.getcwd()  # noqa: PTH109
     except OSError as error:  # it was removed
-        raise NoDaemonError(f"the current folder cannot be told: {error.strerror}") from error
+        raise NoDaemonError(f"the current folder cannot be read: {error.strerror}") from error
 
 
 def _ask_daemon(
@@ -200,7 +200,7 @@ def _open(address: DaemonAddress) -> socket.socket | None:
                 break
             except BlockingIOError:  # as many wait as the system lets wait
                 if time.monotonic() > limit:
-                    raise NoDaemonError("too many clients wait for it") from None
+                    raise NoDaemonError("too many clients are waiting for it") from None
                 time.sleep(_BUSY)
         uid = peer_uid(connection)
         if uid is not None and uid != os.getuid():

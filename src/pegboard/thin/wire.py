@@ -59,9 +59,9 @@ def message_of(line: bytes) -> Message:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"this is no message: {line[:40]!r}") from error
+        raise WireError(f"this is not a message: {line[:40]!r}") from error
     if not isinstance(message, dict):
-        raise WireError(f"this is no message: {line[:40]!r}")
+        raise WireError(f"this is not a message: {line[:40]!r}")
     return message
 
 

@@ -139,7 +139,7 @@ async def test_an_approval_does_not_count_once_the_tool_or_its_rules_have_change
             resumed, again = await session.resume(approval.id), await session.call("delete_file", {"path": "a.txt"})
             if why:
                 assert resumed.message == (
-                    f"'delete_file' was not called: approval {approval.id} does not count any more, since {why} "
+                    f"'delete_file' was not called: approval {approval.id} no longer counts, since {why} "
                     f"{'for it have' if 'rules' in why else 'has'} changed since."
                 )
                 assert again.status == "needs_approval"
@@ -201,7 +201,7 @@ async def test_an_approval_expires_for_waiting_and_for_being_used(config: Path, 
         with pytest.raises(UsageError, match="has expired") as ended:
             await board.approvals.allow(approval.id, by="grace")
         assert ended.value.code == "approval_ended"
-        assert (await session.resume(approval.id)).message.endswith("does not count any more, since it has expired.")
+        assert (await session.resume(approval.id)).message.endswith("no longer counts, since it has expired.")
         assert (await asked(session)).id != approval.id
     set_up(config, CONFIG)
     async with Pegboard.open(config) as board:

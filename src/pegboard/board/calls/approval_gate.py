@@ -32,7 +32,7 @@ MOST_OF_PRINCIPAL: Final = 200
 LARGEST_OF_PRINCIPAL: Final = 2 * 1024 * 1024
 """How many bytes of JSON the arguments may have in all of one principal's calls that wait."""
 _NOT_JSON: Final = (
-    "a number that JSON does not have (NaN, Infinity), half of a character, or nested too deeply. Nobody was asked."
+    "a number that JSON does not have (NaN, Infinity), half of a character, or nested too deeply. No one was asked."
 )
 _NO_DEMAND: Final = HookAnswer()
 
@@ -202,7 +202,7 @@ async def _request_approval(gated: GatedCall) -> CallAnswer:
 
 def _answer_to_be_asked(gated: GatedCall) -> CallAnswer:
     """Return the answer that a person would be asked."""
-    message = f"'{gated.tool.wire}' needs the approval of a person ({gated.demand.reason}). Nobody was asked yet."
+    message = f"'{gated.tool.wire}' needs the approval of a person ({gated.demand.reason}). No one has been asked yet."
     return answer("needs_approval", gated.services.masker.text(message), tool=gated.tool)
 
 
@@ -263,7 +263,7 @@ def waiting_answer(approval: Approval, tool: Tool | None, why: str = "") -> Call
     how = {
         "confirm": "waits for an operator; once they have allowed it, the same call made again runs once.",
         "user_input": f"waits for an operator to fill in {fields}; once they have, the same call made again runs once.",
-        "external": "is waiting. It is run elsewhere, and the one who runs it hands its result in.",
+        "external": "is pending. The host program runs it and passes its result in.",
     }
     more = f" {why}" if why else ""
     message = (
@@ -297,7 +297,7 @@ def ended_answer(approval: Approval, now: float) -> CallAnswer | None:
 
 def outdated_answer(approval: Approval, why: str, tool: Tool | None = None) -> CallAnswer:
     """Return the answer that an approval does not count for the call that is resumed with it."""
-    message = f"'{approval.tool}' was not called: approval {approval.id} does not count any more, since {why}."
+    message = f"'{approval.tool}' was not called: approval {approval.id} no longer counts, since {why}."
     return _of_approval("refused", message, approval, tool)
 
 
@@ -391,7 +391,7 @@ async def _store_answer(services: Services, approval: Approval, answer: JsonObje
             await approvals.refuse(approval.id, by=by, reason=reason, expected="waiting")
             return ""
         case _:
-            return "The user of the client has closed the question."
+            return "The user of the client closed the question without an answer."
 
 
 def _form(approval: Approval) -> JsonObject | None:

@@ -147,9 +147,9 @@ class Approvals:
             )
         if expected not in (None, status):
             raise UsageError(
-                f"Approval '{found.id}' is {status} by now: '{found.by}' has decided it meanwhile.",
+                f"Approval '{found.id}' is already {status}: '{found.by}' decided it in the meantime.",
                 code="approval_changed",
-                hint="Look at what it is now, and decide again.",
+                hint="Look at its current state, and decide again.",
             )
         return found
 
@@ -158,9 +158,9 @@ class Approvals:
         match approval.kind:
             case "external":
                 raise UsageError(
-                    f"'{approval.tool}' is run elsewhere.",
+                    f"'{approval.tool}' is run by the host program.",
                     code="approval_kind",
-                    hint="Hand its result in: `await session.resume(id, result=...)`.",
+                    hint="Pass its result in: `await session.resume(id, result=...)`.",
                 )
             case "confirm" if fields is not None:
                 raise UsageError(f"'{approval.tool}' asks for no fields.", code="approval_kind")

@@ -262,8 +262,8 @@ _IDLE: Final = LeaseTerm("idle", IDLE_TURNS)
 REVEALED: Final = 2
 """How many tools a message brings at most where what joins stays in the history: each is read again with every request
 to come, and a third is rarely the one that is needed."""
-_AHEAD: Final = "It was loaded ahead of being asked for."
-_GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to what needed its room."
+_AHEAD: Final = "It was loaded in advance."
+_GAVE_WAY: Final = "It was loaded in advance, and unloaded to make room."
 
 
 def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | None:
@@ -338,7 +338,7 @@ async def anticipate(
         try:
             snapshot, _ = await change(services, snapshot, decide)
         except StoreError as error:
-            log.warning("nothing is loaded ahead: %s", error)
+            log.warning("nothing is loaded in advance: %s", error)
     return snapshot, now
 
 

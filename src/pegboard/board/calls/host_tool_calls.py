@@ -38,7 +38,7 @@ log = logging.getLogger("pegboard")
 SMALLEST: Final = "task"
 """The kind of a child that nobody states a kind for: it has the smallest loadout."""
 _LOADOUT: Final = "loadout"
-_BY_ITSELF: Final = "The agent has set it for itself."
+_BY_ITSELF: Final = "The agent set it for itself."
 
 
 async def unavailable_host_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
@@ -114,7 +114,7 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
     setting = name if name in (_LOADOUT, *VALUES) else "switches"
     if setting not in snapshot.permissions.agent.self_config:
         shown = one_line(str(name), limit=100)
-        return snapshot, answer("refused", f"'{shown}' is not yours to change.", tool=tool)
+        return snapshot, answer("refused", f"'{shown}' cannot be changed by you.", tool=tool)
     value = arguments.get("value") if action == "set" else None
     if action == "set" and value is None:
         return snapshot, answer("invalid_arguments", "`value` is missing.", tool=tool)
@@ -152,9 +152,9 @@ async def _set_switch(services: Services, snapshot: Snapshot, tool: Tool, name: 
             return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
         return await _store_setting(services, snapshot, tool, setting, OFF, f"'{shown}' is off.")
     if name in own:
-        return await _store_setting(services, snapshot, tool, setting, None, f"'{shown}' is as it was given to you.")
+        return await _store_setting(services, snapshot, tool, setting, None, f"'{shown}' is unchanged.")
     if value is None or lookup(snapshot.permissions, name) is not None:
-        return snapshot, _ok_answer(tool, f"You have not taken '{shown}' away; nothing has changed.")
+        return snapshot, _ok_answer(tool, f"You have not switched '{shown}' off; nothing was changed.")
     return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
 
 
@@ -162,7 +162,7 @@ async def _set_value(services: Services, snapshot: Snapshot, tool: Tool, setting
     if value is not None and (fault := _why_not_settable(snapshot, setting, value)):
         return snapshot, answer("invalid_arguments", fault, tool=tool)
     text = json.dumps(value, sort_keys=True) if value is not None else None
-    done = "is set" if value is not None else "is as your operator has it"
+    done = "is set" if value is not None else "was set by your operator"
     return await _store_setting(services, snapshot, tool, OwnSetting("value", setting), text, f"'{setting}' {done}.")
 
 
@@ -183,7 +183,7 @@ async def _set_loadout(services: Services, snapshot: Snapshot, tool: Tool, value
     if value is not None and not (isinstance(value, str) and value.casefold() in permissions.world.loadouts):
         return snapshot, answer("not_found", "There is no such loadout.", tool=tool)
     if state.loadout != base and not state.own_loadout:
-        return snapshot, answer("refused", "The host of this session has narrowed it: that is not yours.", tool=tool)
+        return snapshot, answer("refused", "The host of this session restricts it; you cannot change that.", tool=tool)
     if (
         value is not None
         and base is not None

@@ -39,10 +39,10 @@ class NotLoggedIn(NamedTuple):
     def text(self) -> str:
         """Return where the user logs in."""
         if self.pending is None:
-            return f"'{self.need.plugin}' wants a login: `{self.command}`. After that the same call works."
+            return f"'{self.need.plugin}' requires a login: `{self.command}`. After that the same call works."
         more = "".join(f" {why}" for why in (self.pending.why, self.why) if why)
         return (
-            f"'{self.pending.plugin}' wants a login.{more} The user can log in at {self.pending.url} within ten "
+            f"'{self.pending.plugin}' requires a login.{more} The user can log in at {self.pending.url} within ten "
             "minutes; after that the same call works. Other tools can be used meanwhile."
         )
 
@@ -120,7 +120,7 @@ async def _request_login(
         with call.waiting():
             answered = await call.client.ask("elicitation/create", asked, about=f"login {pending.id}")
             if answered.get("action") != "accept":
-                return NotLoggedIn(need, pending, "The user of the client has closed the question.")
+                return NotLoggedIn(need, pending, "The user of the client closed the question without an answer.")
             state = await logins.wait(pending)
     except AskRefusedError:
         return NotLoggedIn(need, pending)

@@ -173,7 +173,7 @@ async def _step(
     except StoreError as error:
         if called != SEARCH_TOOLS:
             raise
-        log.warning("a search loads nothing: %s", error)
+        log.warning("the search did not load the tool: %s", error)
         return snapshot, StepAnswer(view=view_of(services, snapshot))
     return snapshot, StepAnswer(view=view_of(services, snapshot), outcome=outcome)
 

@@ -89,7 +89,7 @@ async def _run_again(services: Services, snapshot: Snapshot, shown: ShownToModel
 
 
 def _runs_here_error(tool: str) -> UsageError:
-    return UsageError(f"'{tool}' runs here: no result is handed in for it.", code="approval_kind")
+    return UsageError(f"'{tool}' runs here: no result can be passed in for it.", code="approval_kind")
 
 
 def _belongs_to(approval: Approval, key: SessionKey) -> bool:

@@ -94,13 +94,13 @@ class ScheduledRuns:
     async def _fault(self, due: DueSchedule) -> str:
         """Return why a schedule is not run, or nothing: its owner's permissions are those of now."""
         if not (due.agent and due.principal):
-            return "It is not known which agent made it: let that agent make it again."
+            return "The agent that created it is unknown: let that agent create it again."
         if due.agent not in self._services.world.agents:
-            return f"There is no agent '{one_line(due.agent, limit=100)}' any more."
+            return f"Agent '{one_line(due.agent, limit=100)}' no longer exists."
         permissions = await self._permissions(due)
         plugin = permissions.world.catalog.plugins.get(due.plugin)
         if plugin is None or not permissions.may_have_tools_of(plugin):
-            return f"Agent '{due.agent}' may not use plugin '{one_line(due.plugin, limit=100)}' any more."
+            return f"Agent '{due.agent}' may no longer use plugin '{one_line(due.plugin, limit=100)}'."
         return ""
 
     def _record_run(self, due: DueSchedule, outcome: str, error: str, duration: float) -> None:

@@ -171,7 +171,7 @@ class Availability:
         spec = self._loader.specs[condition.plugin]
         source = self._loader.source_of(spec)
         if not isinstance(source, ConditionalSource):
-            return "Nothing can ask its condition."
+            return "No code can evaluate its condition."
         return await source.holds(spec, condition.overrides, condition.name, *given, scope=scope)
 
     def newest_faults(self, plugin: str) -> tuple[ConditionFault, ...]:

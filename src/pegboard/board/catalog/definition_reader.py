@@ -19,7 +19,7 @@ RECORDED: Final = 100
 _NO_SESSION: Final = SessionKey(principal=LOCAL, agent="", session="")
 
 Definitions = Mapping[PinName, tuple[Tool, str]]
-"""Tools of one server, and what it says of itself, each with the digest of its definition."""
+"""Tools of one server, and its own description, each with the digest of its definition."""
 
 
 class DefinitionReader:
@@ -47,7 +47,7 @@ class DefinitionReader:
                     reason = f"{one.text} ({one.place}): {one.excerpt}"
                     records.append(self._record(name.subject(plugin), reason))
             if len(records) > RECORDED:
-                reason = f"{len(records) - RECORDED:,} more things that its tools say to a model."
+                reason = f"{len(records) - RECORDED:,} more findings in the texts of its tools."
                 records[RECORDED:] = [self._record(plugin, reason)]
             await self._recorder.note_all(records)
 

@@ -222,7 +222,7 @@ class CatalogLoader:
         for source in self.sources:
             if source.handles(spec):
                 return source
-        message = f"No source brings in plugin '{spec.name}'."
+        message = f"No source provides plugin '{spec.name}'."
         raise PegboardError(message, code="no_source")
 
     def remote_servers(self, plugins: Iterable[str]) -> tuple[str, ...]:
@@ -383,7 +383,7 @@ class CatalogLoader:
             if not isinstance(spec, ServerSpec):  # a guard that is misspelt must not let anything through
                 self._fault(want, spec, fault)
                 return
-            log.warning("%s It counts for nothing.", fault.message)
+            log.warning("%s It is ignored.", fault.message)
         self._add_to_catalog(self._with_list(self._newest(spec.name), spec, want.key[1], manifest))
 
     def _with_list(

@@ -101,7 +101,7 @@ class Manifests:
         try:
             await self._store.keep_manifest(plugin, fingerprint, manifest)
         except (StoreError, TypeError, ValueError) as error:  # schemas of code need not be JSON
-            log.warning("the tools of %s are not kept for the next start: %s", plugin, error)
+            log.warning("the tools of %s are not cached for the next start: %s", plugin, error)
             return
         self._stored[plugin, fingerprint] = manifest
 

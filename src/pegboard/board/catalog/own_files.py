@@ -38,8 +38,8 @@ _TEXTS: Final[Mapping[OwnKind, str]] = {
     "env file": "a file of secrets that Pegboard reads",
     "code": "code that Pegboard runs",
     "store": "the store of Pegboard",
-    "cache": "what Pegboard keeps for its next start",
-    "state": "what Pegboard keeps of this user",
+    "cache": "what Pegboard caches for its next start",
+    "state": "what Pegboard keeps for this user",
     "client": "the configuration of an MCP client",
     "settings": "what this user configures for every project",
 }
@@ -200,7 +200,7 @@ class OwnFilesGuard:
             return ""
         argument, kind = found
         secret = kind in access.named_paths.SECRET
-        rule = "which no tool reads or changes" if secret else "and it is not known of this tool that it only reads"
+        rule = "which no tool reads or changes" if secret else "and this tool is not known to be read-only"
         return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, {rule}."
 
     async def unreadable(self, spec: PluginSpec, asked: JsonObject) -> str:

@@ -27,10 +27,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "new": "It is new; it waits for a person.",
     "pinned": "It is new, and passes.",
     "passed": "Its definition has changed, and passes: pins is trust.",
-    "released": "It is again what was pinned.",
-    "accepted": "Its definition of now counts.",
-    "forgotten": "It is not listed any more; its pin is gone.",
-    "restored": "Its acceptance is taken back: the pin of before counts.",
+    "released": "It is again as pinned.",
+    "accepted": "Its current definition was accepted.",
+    "forgotten": "It is no longer listed; its pin was removed.",
+    "restored": "Its acceptance was undone: the earlier pin is in use again.",
 }
 
 
@@ -413,7 +413,7 @@ class DefinitionPins:
                     raise UsageError(
                         f"'{subject}' has changed since it was accepted. Nothing was changed.",
                         code="pin_changed",
-                        hint="Look at what it is now, and decide again.",
+                        hint="Look at its current state, and decide again.",
                     )
             records = [*self._change_records(plugin, "restored", tuple(now), by)]
             if await self._store_changes(plugin, known, before, audit=records):
@@ -459,7 +459,7 @@ def changed_again_error(plugin: str, name: PinName) -> UsageError:
     return UsageError(
         f"'{one_line(name.subject(plugin), limit=100)}' has changed again since it was shown. Nothing was accepted.",
         code="pin_changed",
-        hint="Look at what it is now, and decide again.",
+        hint="Look at its current state, and decide again.",
     )
 
 

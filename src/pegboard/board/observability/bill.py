@@ -115,7 +115,7 @@ class Billing:
         try:
             await self.flush()
         except Exception:
-            log.exception("what was counted in the last seconds is not on the bill")
+            log.exception("the requests of the last seconds are not on the bill")
 
     def _record_of_texts(self, start: int, one: CallTotals) -> CountRecord:
         counts = Counts(arguments=one.arguments, results=one.results, estimated=one.estimated)

@@ -155,9 +155,11 @@ async def _merged_lists(
     answers = {name: tasks[name].result() for name, error in failed.items() if error is None}
     for name in servers.keys() - answers.keys():
         why = failed.get(name) or "it does not answer"
-        log.warning("what server %r has of an extension is not listed: %s", name, one_line(str(why), limit=300))
+        log.warning(
+            "the items that server %r has of an extension are not listed: %s", name, one_line(str(why), limit=300)
+        )
     if not answers:
-        raise next((e for e in failed.values() if e is not None), UpstreamError("No server has answered in time."))
+        raise next((e for e in failed.values() if e is not None), UpstreamError("No server answered in time."))
     taken = {uri: item.plugin for uri, item in (await lists.merged(snapshot, "resources")).offers.items()}
     merged: dict[str, Any] = {}
     for name, (result, key, items) in answers.items():

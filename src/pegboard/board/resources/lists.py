@@ -178,7 +178,7 @@ class ResourceLists:
         for key, task in awaited.items():
             if not task.done():
                 self._late.add(key)
-                log.warning("the %s of server %s are not there yet: its list goes without them", kind, key[0])
+                log.warning("the %s of server %s have not been read yet: the list is sent without them", kind, key[0])
 
     def _fetch_task(self, server: ReachedServer, kind: ListKind) -> asyncio.Task[None]:
         """Return the task that asks a server for a list: one for everybody who wants it now."""
@@ -222,7 +222,7 @@ class ResourceLists:
             if server.may_keep and (kept_as := await server.kept_as()) is not None:
                 await manifests.keep_list(name, server.fingerprint, kept_as, kind, items)
         except PegboardError as error:
-            self._warn(f"the {kind} of server {name} are not kept for the next start: {error.message}")
+            self._warn(f"the {kind} of server {name} are not cached for the next start: {error.message}")
 
     def _warn(self, text: str) -> None:
         """Log a warning once."""

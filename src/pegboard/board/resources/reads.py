@@ -220,7 +220,9 @@ async def note_refusal(
     plugin = permissions.world.catalog.plugins.get(owner or "")
     denied = plugin is not None and plugin.kind == "server" and not permissions.may_have_tools_of(plugin)
     reason = why_not(permissions, plugin) if plugin is not None and denied else None
-    text, code = (reason.text, reason.code) if reason is not None else ("There is no such thing.", "not_found")
+    text, code = (
+        (reason.text, reason.code) if reason is not None else ("There is no such resource or prompt.", "not_found")
+    )
     recorder = services.recorder
     entry = recorder.entry(snapshot.info.key, snapshot.stored.turn, kind, subject, "refused", reason=text, outcome=code)
     await recorder.note(entry)
@@ -270,7 +272,10 @@ async def require_logins(services: Services, servers: Iterable[ReachedServer]) -
         if need is not None:
             command = login_command(need.plugin, need.owner)
             raise NeedsLoginError(
-                f"'{need.plugin}' wants a login.", plugin=need.plugin, scopes=need.scopes, hint=f"Log in: `{command}`."
+                f"'{need.plugin}' requires a login.",
+                plugin=need.plugin,
+                scopes=need.scopes,
+                hint=f"Log in: `{command}`.",
             )
 
 

@@ -56,5 +56,5 @@ def checked_share(read: object, of: object) -> float | None:
         return None
     if type(read) is int and type(of) is int and 0 <= read <= of:
         return read / of if of else 0.0
-    hint = "Both are whole numbers of tokens, as the provider reports them; what was read is part of all."
+    hint = "Both are whole numbers of tokens, as the provider reports them; the tokens read are part of all."
     raise UsageError(f"The input is {read!r:.40} tokens read of {of!r:.40}.", hint=hint)

@@ -69,7 +69,7 @@ def _explain_name(services: Services, snapshot: Snapshot, name: str) -> Explanat
     if name in HOST_TOOLS:
         return _explain_host_tool(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
-        reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
+        reason = Reason(code="loaded_meta", text="It is a meta-tool: some tools can be loaded.")
         return _all_true_explanation(name, reason)
     tool = _tool_meant(snapshot, name)
     if tool is None:
@@ -217,11 +217,11 @@ async def approval_reason(services: Services, snapshot: Snapshot, tool: Tool) ->
     if standing is not None:
         return Reason(code="standing_approval", text=standing, where=where)
     if rules.demand is not None:
-        text = f"A person approves every call of it first: {rules.demand.reason}."
+        text = f"Every call of it needs the approval of a person: {rules.demand.reason}."
         return Reason(code="needs_approval", text=text, where=where)
     what = ", ".join(f"'{argument}'" for argument in rules.patterns)
     depends = f"its {'argument' if len(rules.patterns) == 1 else 'arguments'} {what}" if what else "its arguments"
-    text = f"Whether a person approves a call of it first depends on {depends}."
+    text = f"Whether a call needs approval depends on {depends}."
     return Reason(code="may_need_approval", text=text, where=where)
 
 
@@ -247,7 +247,7 @@ async def _standing_approval(services: Services, snapshot: Snapshot, tool: Tool,
     if found is None or found.status != "allowed" or found.lasts == "once":
         return None
     lasts = "in this session" if found.lasts == "session" else "of this agent for this principal"
-    return f"Every call of it {lasts} runs unasked: '{found.by}' has allowed it."
+    return f"Every call of it {lasts} runs without a question: '{found.by}' allowed it."
 
 
 def command_to_log_in(snapshot: Snapshot, plugin: str) -> str:

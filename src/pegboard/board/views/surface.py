@@ -136,7 +136,7 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
     since = "\n".join(_lines_of_news(services, snapshot, shown)) if shown is not None else ""
     texts = (
         suffix(permissions, state, revealed=snapshot.info.host.reveals),
-        f"Also available by now:\n{since}" if since else "",
+        f"Also available now:\n{since}" if since else "",
         ahead,
     )
     return "\n\n".join(text for text in texts if text)
@@ -260,7 +260,7 @@ async def _focus_of_rule(
         answer = parse_answer(await judge.ask(hook, message, visible))
     except Exception as error:  # a hook's own code may raise anything
         why = services.masker.text(f"{type(error).__name__}: {error}")
-        log.warning("the focus hook %s of toolkit %s is passed over: %s", hook, toolkit, why)
+        log.warning("the focus hook %s of toolkit %s was skipped: %s", hook, toolkit, why)
         return None
     return directive(permissions, toolkit, *answer) if answer is not None else None
 
@@ -321,7 +321,7 @@ async def _ask_hook(services: Services, one: HookedPolicy) -> str | None:
             text = await services.hooks.ask(one.hook, list(one.members))
     except (Exception, SystemExit) as error:  # a hook's own code may raise anything
         why = services.masker.text(f"{type(error).__name__}: {error}")
-        log.warning("the policy hook %s of toolkit %s is passed over: %s", one.hook, one.toolkit, why)
+        log.warning("the policy hook %s of toolkit %s was skipped: %s", one.hook, one.toolkit, why)
         return None
     if isinstance(text, str):
         return text[: policy.LIMIT]

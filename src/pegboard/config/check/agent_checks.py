@@ -31,7 +31,7 @@ def check_agent(agent: Agent, config: UncheckedConfig, names: MemberNames, maske
         return
     yield from _tools(agent, part, config, names)
     if "/" in agent.name:
-        message = "the name of an agent stands in an address and cannot hold '/'."
+        message = "the name of an agent is part of a URL and cannot contain '/'."
         yield error("bad_value", message, agent.place)
     yield from _toolkit_names(agent, config)
     yield from _switches(agent, part.permissions, config, names)
@@ -77,7 +77,7 @@ def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Mem
     always = {names.meaning_of(item.name).identity for item in agent.essential if _is_sure(names.meaning_of(item.name))}
     for item in own:
         if names.meaning_of(item.name).identity in always:
-            message = f"'{item.name}' stands in essential and in tools."
+            message = f"'{item.name}' is in both essential and tools."
             hint = "Essential tools are always loaded: remove it here."
             yield warning_problem("duplicate_name", message, item.place, hint)
 
@@ -105,7 +105,7 @@ def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
         for index, name in enumerate(listed):
             place = validated.place("agents", agent.name, key, index)
             if name in seen:
-                message = f"toolkit '{name}' stands twice."
+                message = f"toolkit '{name}' is listed twice."
                 yield warning_problem("duplicate_name", message, place, "Leave one of them out.")
             elif name not in declared:
                 message = f"toolkit '{name}' is not defined."
@@ -124,7 +124,7 @@ def _switches(
     declared = validated.declared_names("toolkits")
     for name, value in written.items():
         if boolean(value) is None:
-            message = "expected true or false; the switch counts as absent."
+            message = "expected true or false; the switch is ignored."
             place = validated.place("agents", agent.name, "permissions", name)
             yield warning_problem("bad_switch", message, place, "Write true or false without quotes.")
         stated, bare = split_kind(name)
@@ -148,7 +148,7 @@ def _shared_only_problems(agent: Agent, config: UncheckedConfig, names: MemberNa
     def shared_only_problem(item: Member, place: Place | None, hint: str) -> Iterator[Problem]:
         plugin = names.meaning_of(item.name).plugin
         if plugin and names.is_shared_only(plugin):
-            message = f"'{plugin}' works only where it is shared, and agent '{agent.name}' works apart ({why})."
+            message = f"'{plugin}' works only where it is shared, but agent '{agent.name}' works apart ({why})."
             yield error("shared_only", message, place, hint)
 
     for item in (*agent.static, *agent.essential):
@@ -201,13 +201,15 @@ def check_reach(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Ite
     known: Mapping[str, Loadout] = {**BUILT_IN, **config.loadouts}
     for agent in (one for name, one in config.agents.items() if name in (config.validated.section.agents or {})):
         if _denied_whole(agent, config, specs):
-            message = f"agent '{agent.name}' has no tool and may load none: everything that it names is off."
+            message = f"agent '{agent.name}' has no tool and may load none: everything that it lists is off."
             hint = "Switch something on, or have a loadout that does not disable it."
             yield warning_problem("nothing_granted", message, agent.place, hint)
             continue
         if (agent.loadout is not None or agent.discoverable) and not _has_something(agent, config, known, specs):
-            message = f"agent '{agent.name}' has no tool and may load none: no plugin is there for what it names."
-            hint = "Define plugins or servers, or name registered plugins by their names."
+            message = (
+                f"agent '{agent.name}' has no tool and may load none: there is no plugin for the names that it lists."
+            )
+            hint = "Define plugins or servers, or list registered plugins by name."
             yield warning_problem("nothing_granted", message, agent.place, hint)
 
 
@@ -271,7 +273,7 @@ def _prices(config: UncheckedConfig, name: str, prices: Mapping[str, Any]) -> It
     place = config.validated.place
     for key, value in prices.items():
         if key not in _KEYS:
-            message = f"'{key}' is no price."
+            message = f"'{key}' is not a price."
             yield error("bad_price", message, place("models", name, "prices", key, key=True), did_you_mean(key, _KEYS))
         elif key == "currency":
             if not isinstance(value, str) or not 0 < len(value.strip()) <= _LONGEST or not value.isprintable():

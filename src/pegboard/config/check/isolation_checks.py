@@ -47,8 +47,8 @@ def check_globals(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> I
             agents, they = agents_named(reaching)
             kept = some_of([f"'{name}'" for name in found[plugin.name]])
             work = "works" if they == "it" else "work"
-            message = f"{agents} {work} apart, and all users share {kept} in the module of '{plugin.name}'."
-            hint = "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
+            message = f"{agents} {work} apart, and all users share {kept} in the module of plugin '{plugin.name}'."
+            hint = "Keep it in a class, one object for each user, or write `instance: all` if that is meant."
             yield warning_problem("shared_globals", message, plugin.place, hint)
 
 

@@ -70,7 +70,9 @@ def _start_disabled_by_loadout(
         plugin = names.meaning_of(item.name).plugin
         by = merged.disables(plugin) if plugin else None
         if by is not None:
-            message = f"loadout '{by}' disables '{plugin}', which agent '{name}' has from the start; disabled wins."
+            message = (
+                f"loadout '{by}' disables '{plugin}', which agent '{name}' has loaded from the start; disabled wins."
+            )
             yield warning_problem("named_and_disabled", message, item.place, "Leave one of them out.")
 
 
@@ -122,7 +124,7 @@ def _names(item: WrittenLoadout, plugins: set[str], names: MemberNames) -> Itera
 def _pattern(pattern: str, place: Place, plugins: set[str], names: MemberNames) -> Iterator[Problem]:
     """Yield a pattern that cannot match what it looks like, and a name that means nothing."""
     if "*" in pattern[:-1] or "?" in pattern:
-        message = f"in '{pattern}' only a star at the end stands for anything."
+        message = f"in '{pattern}' a star is a wildcard only at the end."
         yield warning_problem("bad_pattern", message, place, "Write a name, prefix* or *.")
     elif not pattern.endswith("*") and pattern.casefold() not in plugins:
         message = f"plugin '{pattern}' is not known."
@@ -144,5 +146,5 @@ def _duplicate_loadouts(written: Sequence[WrittenLoadout]) -> Iterator[Problem]:
         name = item.loadout.name
         first = seen.setdefault((id(item.validated), name.casefold()), name)
         if first != name:
-            message = f"loadouts '{first}' and '{name}' differ only in case, which does not count."
+            message = f"loadouts '{first}' and '{name}' differ only in upper and lower case, which is ignored."
             yield error("duplicate_loadout", message, item.place(key=True), "Rename one of them.")

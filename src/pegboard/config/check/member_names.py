@@ -168,7 +168,7 @@ def check_members(items: Iterable[Member], names: MemberNames, where: str) -> It
     first: dict[Any, Member] = {}
     for item in items:
         if where in _OWN and item.name in META_TOOLS and names.meaning_of(item.name).kind in ("unknown", "unsure"):
-            message = f"'{item.name}' comes by itself where it is needed."
+            message = f"'{item.name}' is added automatically where it is needed."
             yield warning_problem("reserved", message, item.place, "Remove it.")
             continue
         meaning = names.meaning_of(item.name)
@@ -178,15 +178,15 @@ def check_members(items: Iterable[Member], names: MemberNames, where: str) -> It
             yield from check_member(item, meaning, names)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first and may_be_equal(first[identity].overrides, item.overrides):
-            message = f"'{item.name}' stands twice in {where}."
-            yield warning_problem("duplicate_name", message, item.place, "The first one counts.")
+            message = f"'{item.name}' is listed twice in {where}."
+            yield warning_problem("duplicate_name", message, item.place, "The first one is used.")
         first.setdefault(identity, item)
 
 
 def _host_tool_problems(item: Member, where: str) -> Iterator[Problem]:
     """Yield why one of the host's own tools cannot stand where it stands."""
     if where not in (TOOLS, DEFAULTS):
-        message = f"'{item.name}' is carried out by Pegboard itself and stands in `tools` only."
+        message = f"'{item.name}' is run by Pegboard itself and can be listed in `tools` only."
         yield error("reserved", message, item.place, "Write it there.")
     elif item.overrides or item.filtered:
         message = f"'{item.name}' takes no settings here."
@@ -199,7 +199,7 @@ def check_member(item: Member, meaning: NameMeaning, names: MemberNames) -> Iter
         case "plugin" | "tool" | "category":
             return
         case "toolkit":
-            message = f"'{item.name}' is a toolkit; plugins and tools stand here."
+            message = f"'{item.name}' is a toolkit; only plugins and tools can be listed here."
             yield error("unknown_tool", message, item.place, "Write its members.")
         case "unsure":
             message = f"'{item.name}' is not known yet; it may be a tool of {names.nameless}."

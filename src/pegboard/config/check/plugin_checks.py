@@ -54,7 +54,7 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
             continue
         if isinstance(part.disabled, str):
             message = f"server '{name}' is not available: {part.disabled.rstrip('.')}."
-            hint = "Correct what is wrong, and take `disabled` out."
+            hint = "Correct the problem and remove `disabled`."
             yield warning_problem("unavailable", message, validated.place("servers", name, "disabled"), hint)
         spec = config.written[name]
         lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
@@ -89,7 +89,7 @@ def _plugins_with_reserved_names(config: UncheckedConfig) -> Iterator[Problem]:
     """Yield plugins that an agent's ``tools`` cannot mean by their names alone."""
     for name in sorted(HOST_TOOLS & config.written.keys()):
         section = "servers" if isinstance(config.written[name], ServerSpec) else "plugins"
-        message = f"'{name}' in an agent's `tools` is carried out by Pegboard itself and is not this plugin."
+        message = f"'{name}' in an agent's `tools` is run by Pegboard itself and is not this plugin."
         place = config.validated.place(section, name, key=True)
         yield warning_problem("reserved", message, place, f"Rename it, or write 'plugin:{name}'.")
 

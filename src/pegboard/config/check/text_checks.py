@@ -38,11 +38,11 @@ def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem
         elif spec.unavailable.startswith(ENV_FILE):
             message = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
             place = config.validated.place("servers", name, "envFile")
-            hint = "Correct the path, or take it out."
+            hint = "Correct the path or remove it."
             yield Problem(severity="warning", code="env_missing", message=message, hint=hint, place=place)
     for token in config.tokens:
         if token.value.strip() and (fault := _why_not_in_header(token.value)):
-            hint = "Choose one of ASCII letters, digits and signs."
+            hint = "Use ASCII letters, digits and signs."
             yield error("bad_value", f"the token {fault}; clients send it in a header.", token.place, hint)
     yield from _store(config)
 
@@ -63,11 +63,11 @@ def name_fault(name: str, what: str = "plugin") -> str:
     if not name.strip():
         return f"the name of a {what} cannot be empty."
     if sign := next((sign for sign in "*?" if sign in name), ""):
-        return f"the name of a {what} cannot hold '{sign}', which stands for anything."
+        return f"the name of a {what} cannot contain '{sign}', which is a wildcard."
     if kind is not None:
         return f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
     if what != "toolkit" and not all(name.split("/")):
-        return f"'{shown}' cannot be the name of a {what}: a slash is between a plugin and its tool."
+        return f"'{shown}' cannot be the name of a {what}: a slash separates a plugin from its tool."
     return ""
 
 

@@ -34,17 +34,17 @@ def _members(items: Iterable[Member], names: MemberNames) -> Iterator[Problem]:
     first: dict[Any, Member] = {}
     for item in items:
         if split_kind(item.name)[1] in RESERVED:
-            message = f"'{item.name}' is reserved and may not stand in a toolkit."
+            message = f"'{item.name}' is reserved and cannot be in a toolkit."
             own = split_kind(item.name)[1] in HOST_TOOLS
-            hint = "List it among an agent's tools." if own else "It comes by itself where it is needed."
+            hint = "List it among an agent's tools." if own else "It is added automatically where it is needed."
             yield error("reserved", message, item.place, hint)
             continue
         meaning = names.meaning_of(item.name)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first:
             line = (first[identity].place or Place(file="")).line
-            message = f"'{item.name}' stands twice in this toolkit."
-            hint = f"The first one is in line {line}." if line is not None else "Remove one."
+            message = f"'{item.name}' is listed twice in this toolkit."
+            hint = f"The first one is on line {line}." if line is not None else "Remove one."
             yield error("duplicate_member", message, item.place, hint)
             continue
         first[identity] = item
@@ -67,12 +67,12 @@ def _unusable_toolkit_shares(name: str, config: UncheckedConfig) -> Iterator[Pro
     for index, agent in enumerate(written):
         place = config.document_of(name).place("toolkits", name, "share_with", index)
         if agent in written[:index]:
-            yield warning_problem("duplicate_name", f"agent '{agent}' stands twice.", place, "Remove one of them.")
+            yield warning_problem("duplicate_name", f"agent '{agent}' is listed twice.", place, "Remove one of them.")
         elif agent not in known:
             yield error("unknown_agent", f"agent '{agent}' is not defined.", place, did_you_mean(agent, known))
     if len({*written}) == 1:
         place = config.document_of(name).place("toolkits", name, "share_with")
-        message = f"only agent '{written[0]}' shares toolkit '{name}': it shares it with nobody."
+        message = f"only agent '{written[0]}' shares toolkit '{name}': it shares it with no other agent."
         yield warning_problem("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
 
 

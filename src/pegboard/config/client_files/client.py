@@ -138,7 +138,7 @@ def _own_login(entry: Mapping[str, Any], title: str) -> str:
     """Return why only this client can log in to the server of an entry, or nothing."""
     provider, auth, oauth = entry.get("authProviderType"), entry.get("auth"), entry.get("oauth")
     if isinstance(provider, str) and provider != _DISCOVERED:
-        return f"{title} logs in to it with what only {title} has (authProviderType: {one_line(provider, limit=40)})"
+        return f"{title} logs in to it in its own way (authProviderType: {one_line(provider, limit=40)})"
     if isinstance(auth, str) and auth != "oauth":
         return f"how {title} logs in to it is not known here (auth: {one_line(auth, limit=40)})"
     if (

@@ -40,7 +40,9 @@ def _pairs(value: Any) -> dict[str, Any] | None:
 def _client_only_reason(entry: Mapping[str, Any], _found: Server) -> str:
     """Return why a login stays with Codex: ours is always for the address of the server."""
     other = entry.get(_RESOURCE) not in (None, "", entry.get("url"))
-    return f"its login is for another address than its own ({_RESOURCE}), which Pegboard asks none for" if other else ""
+    return (
+        f"its login is for another address than its own ({_RESOURCE}), which Pegboard does not support" if other else ""
+    )
 
 
 def _entry(entry: Server, references: References) -> Server:

@@ -29,7 +29,7 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
 
 
 def _client_only_reason(entry: Mapping[str, Any], _found: Server) -> str:
-    return "" if entry.get("type") in _SERVERS else "Goose itself has it"
+    return "" if entry.get("type") in _SERVERS else "it is built into Goose"
 
 
 def _entry(entry: Server, references: References) -> Server:

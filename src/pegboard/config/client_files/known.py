@@ -30,7 +30,7 @@ _OF_USER: Final = "{{"
 
 def _librechat_only(entry: Mapping[str, Any], _found: Server) -> str:
     refers = any(_OF_USER in text for text in texts_in(entry))
-    return "it refers to the user who is asking ({{…}}), whom only LibreChat knows" if refers else ""
+    return "it refers to the current user ({{…}}), which only LibreChat knows" if refers else ""
 
 
 READ_ONLY_CLIENTS: Final = (

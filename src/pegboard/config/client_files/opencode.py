@@ -51,11 +51,11 @@ def _with_own_references(text: str) -> str:
 
 def _client_only_reason(entry: Mapping[str, Any], found: Server) -> str:
     if not (found.get("command") or found.get("url")):
-        return "opencode has the rest of it from elsewhere"
+        return "opencode reads the rest of it from elsewhere"
     if any(_BESIDE.search(text) for text in texts_in(entry)):
-        return "it reads a file that lies beside that of opencode"
+        return "it reads a file next to the configuration of opencode"
     login = [text for text in texts_in(entry.get("oauth")) if "{file:" in text]
-    return "its login is read from a file, which only opencode does" if login else ""
+    return "its login is read from a file, which only opencode supports" if login else ""
 
 
 def _entry(entry: Server, references: References) -> Server:

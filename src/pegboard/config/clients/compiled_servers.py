@@ -31,7 +31,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY
 
 OFF: Final = "it is switched off"
-WRONG: Final = "it is written wrongly"
+WRONG: Final = "its entry is not valid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ def _why_missing(missing: MissingValue, client: str) -> str:
         case "variable":
             return f"the environment variable {missing.name} is not set"
         case "input":
-            return f"it asks for the input '{missing.name}', which only its client can"
+            return f"it asks for the input '{missing.name}', which only its client can ask for"
         case _:
             return f"{WRONG}: {unknown_reference_text(missing, client)}"
 

@@ -105,7 +105,7 @@ class ClientFileEdit:
     def _require_unchanged(self) -> None:
         """Raise ``ConfigError`` where the file is another one than when it was read."""
         if (self.path.read_bytes() if self.path.exists() else None) != self.data:
-            message = f"{self.file.label} was changed meanwhile, and is left as it is."
+            message = f"{self.file.label} was changed in the meantime, so it was not overwritten."
             raise ConfigError(message, code="file_changed", hint="Try again.")
 
     def _bytes_of_copy(self, mark: str) -> bytes:
@@ -164,7 +164,7 @@ def edit_of_servers(file: ServerFile, text: str, servers: Mapping[str, Any]) -> 
 
 def _not_rewritable(file: ServerFile) -> ConfigError:
     return ConfigError(
-        f"{file.label} cannot be rewritten without changing something else, and is left as it is.",
+        f"{file.label} cannot be edited without changing something else, so it was not changed.",
         code="not_rewritable",
         hint=f"Write each server once, and as a {'table' if suffix(file) == '.toml' else 'member'} of its own.",
     )

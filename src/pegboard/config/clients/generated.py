@@ -99,7 +99,7 @@ def read_client(path: Path) -> ServersToTake:
     for key in file.root:
         value = value.get(key)
         if value is None:
-            hint = 'It should hold {"mcpServers": {"name": {"command": …}}}.'
+            hint = 'It should contain {"mcpServers": {"name": {"command": …}}}.'
             raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
     client_only = file.client_only_servers()
     entries = {name: entry for name, entry in file.entries.items() if name not in client_only}
@@ -272,4 +272,4 @@ def require_free(path: Path, *, force: bool) -> None:
     """Raise ``PegboardError`` where there is a file already, unless ``force``."""
     if not force and (path.exists() or path.is_symlink()):
         hint = "Add --force to replace it, or --config PATH to write another one."
-        raise PegboardError(f"{path} exists already and is left as it is.", code="file_exists", hint=hint)
+        raise PegboardError(f"{path} already exists and was not changed.", code="file_exists", hint=hint)

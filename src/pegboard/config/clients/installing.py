@@ -55,7 +55,7 @@ def client_named(name: str) -> McpClient:
     client = CLIENTS.get(name.casefold())
     if client is None:
         hint = f"{did_you_mean(name, CLIENTS)} Known: {', '.join(CLIENTS)}.".strip()
-        raise UsageError(f"'{name[:60]}' is not a client that is known here.", hint=hint)
+        raise UsageError(f"'{name[:60]}' is not a known client.", hint=hint)
     return client
 
 
@@ -151,7 +151,7 @@ def _require_file(path: Path) -> None:
     with suppress(OSError, RuntimeError):
         mode = path.expanduser().stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            message = f"{display_path(path)} is not a file, and is left as it is."
+            message = f"{display_path(path)} is not a file, so it was not changed."
             raise ConfigError(message, code="not_rewritable", hint="Name the client's own file.")
 
 
@@ -265,9 +265,9 @@ def needed_by_others(file: ServerFile, entry: Mapping[str, Any]) -> str:
     if file.spot.scope != "project" or not command or command[0] == "uvx":
         return ""
     if command[0] != "pegboard":
-        return f"Everybody who uses {file.label} needs Pegboard where it is here: {command[0]}"
+        return f"Everyone who uses {file.label} needs Pegboard at this path: {command[0]}"
     here = "" if shutil.which("pegboard") else " It is not on your own PATH now."
-    return f"Everybody who uses {file.label} needs the command `pegboard`: {lasting_line()}.{here}"
+    return f"Everyone who uses {file.label} needs the command `pegboard`: {lasting_line()}.{here}"
 
 
 def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection[str]) -> ClientFileEdit:
@@ -293,7 +293,7 @@ Restored = Literal["restored", "put_back"]
 def removal(file: ServerFile, machine: Machine) -> tuple[ClientFileEdit, Restored, Path]:
     """Return the edit that gives a client its servers back, how exact it is, and the copy it comes from.
 
-    ``restored``: the file has not been changed since, and is again what it was, byte for byte.
+    ``restored``: the file has not been changed since, and: restored byte for byte.
     Raises ``ConfigError`` where no copy was kept, it cannot be read, or it is not what was copied.
     """
     path = file.spot.path.expanduser().resolve()
@@ -328,7 +328,7 @@ def file_before_pegboard(file: ServerFile, machine: Machine) -> ServerFile:
 
 
 def _by_hand_hint(config: Path | None) -> str:
-    return f"The servers stand in {config}. Put them back by hand." if config else ""
+    return f"The servers are in {config}. Put them back by hand." if config else ""
 
 
 def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None, machine: Machine) -> tuple[ServerFile, str]:
@@ -339,7 +339,7 @@ def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None, machine: M
         message = f"The copy that was kept of {file.label}, {kept.path}, cannot be read."
         raise ConfigError(message, code="no_backup", hint=_by_hand_hint(config)) from None
     if data is None:
-        message = f"The copy that was kept of {file.label}, {kept.path}, was changed since, so it is not put back."
+        message = f"The copy that was kept of {file.label}, {kept.path}, was changed after that, so it is not put back."
         raise ConfigError(message, code="backup_changed", hint=f"Nothing was changed. {_by_hand_hint(config)}".strip())
     text = data.decode("utf-8-sig")
     if not text.strip():

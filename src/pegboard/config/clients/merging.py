@@ -312,8 +312,8 @@ def with_server(text: str, name: str, entry: Mapping[str, Any], *, agent: str | 
         return client_text(ServersToTake(servers={name: entry}), "", discoverable=[name])
     value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
     if name in _section(value, "servers") or name in _section(value, "plugins"):
-        hint = f"Take that one out first (`pegboard remove {name}`), or choose another name."
-        raise UsageError(f"{file} has a server or plugin '{name}' already.", code="server_exists", hint=hint)
+        hint = f"Remove that one first (`pegboard remove {name}`), or choose another name."
+        raise UsageError(f"{file} already has a server or plugin '{name}'.", code="server_exists", hint=hint)
     agents = _section(value, "agents")
     if agent is not None and agent not in (agents or (DEFAULT,)):
         hint = f"There are: {', '.join(agents or (DEFAULT,))}."

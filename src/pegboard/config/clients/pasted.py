@@ -104,7 +104,7 @@ def read_servers(file: ServerFile, machine: Machine) -> ReadServers:
 
 def _server(name: str, entry: Any, taken: ServersToTake, unsupported_reason: str) -> ReadServer:
     if not is_mapping(entry):
-        why = unsupported_reason or taken.excluded.get(name, "") or "it is written wrongly"
+        why = unsupported_reason or taken.excluded.get(name, "") or "its entry is not valid"
         return ReadServer(name=name, entry={}, unsupported_reason=why)
     plain, variables = with_references(name, entry)
     return ReadServer(
@@ -133,7 +133,7 @@ def _file_text_and_suffix(text: str) -> tuple[str, str]:
 
 
 def _no_servers_error() -> ConfigError:
-    hint = 'It should hold {"mcpServers": {"name": {"command": …}}}, or the like of another client.'
+    hint = 'It should contain {"mcpServers": {"name": {"command": …}}}, or the same in the format of another client.'
     return ConfigError(f"{PASTED}: there are no MCP servers in it.", code="no_servers", hint=hint)
 
 

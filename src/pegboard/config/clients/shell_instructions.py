@@ -157,8 +157,8 @@ def _split_around_instructions(text: str, path: Path) -> tuple[str | None, str]:
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end or BEGIN in after:
-        message = f"{path}: the lines of Pegboard begin with {BEGIN} and do not end with {END} once."
-        raise ConfigError(message, code="not_editable", hint="Take them out by hand, then run it again.")
+        message = f"{path}: the lines of Pegboard begin with {BEGIN} but there is not exactly one {END}."
+        raise ConfigError(message, code="not_editable", hint="Remove them by hand, then run it again.")
     return before, after.removeprefix("\n")
 
 

@@ -154,7 +154,7 @@ def fault(
 
 def duplicate_key(file: str, key: str, spot: tuple[int, int], first: tuple[int, int]) -> Problem:
     """Return the problem that a key stands twice in one mapping."""
-    message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+    message = f"the key '{key}' is given twice; the first one is on line {first[0]}, column {first[1]}."
     place = Place(file=file, line=spot[0], column=spot[1])
     return Problem(severity="error", code="duplicate_key", message=message, place=place)
 
@@ -210,7 +210,7 @@ def _read_available(number: int, file: str) -> bytes:
     data = bytearray()
     while len(data) <= LARGEST_FILE:
         if poller is not None and not poller.poll(ARRIVAL * 1000):
-            hint = "Nobody writes to it. Name a file, or write to it first."
+            hint = "No process writes to it. Name a file, or write to it first."
             raise fault(file, "file_unreadable", f"gave nothing for {ARRIVAL:g} s.", hint=hint)
         try:
             chunk = os.read(number, 65_536)
@@ -250,7 +250,7 @@ def _decode_text(data: bytes, file: str) -> str:
     if "\0" in text:
         spot = text.index("\0")
         at = (text.count("\n", 0, spot) + 1, spot - text.rfind("\n", 0, spot))
-        raise fault(file, "file_binary", "is not text: it holds a zero byte.", at=at)
+        raise fault(file, "file_binary", "is not text: it contains a zero byte.", at=at)
     if not text.strip():
         raise fault(file, "file_empty", "is empty.", hint="`pegboard init` writes a configuration to start from.")
     return text

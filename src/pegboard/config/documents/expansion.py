@@ -178,5 +178,5 @@ def read_variables(path: Path) -> tuple[dict[str, str], str]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         return {}, f"its envFile {path} cannot be read: {reason}."
     if any("\0" in value for value in found.values()):
-        return {}, f"its envFile {path} holds a NUL character."
+        return {}, f"its envFile {path} contains a NUL character."
     return found, ""

@@ -72,7 +72,7 @@ class _JsonReader:
         if depth > DEEPEST or self._count > MOST_VALUES:
             deep = f"is nested more than {DEEPEST} levels deep."
             code, message = (
-                ("too_deep", deep) if depth > DEEPEST else ("too_large", f"holds more than {MOST_VALUES} values.")
+                ("too_deep", deep) if depth > DEEPEST else ("too_large", f"contains more than {MOST_VALUES} values.")
             )
             raise fault(self.file, code, message, at=self.line_and_column(at))
         match self.text[at : at + 1]:

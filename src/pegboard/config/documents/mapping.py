@@ -41,7 +41,7 @@ class _MappingReader:
         if depth > DEEPEST:
             raise self._fault("too_deep", f"is nested more than {DEEPEST} levels deep.", path)
         if self._count > MOST_VALUES:
-            raise self._fault("too_large", f"holds more than {MOST_VALUES} values.", path)
+            raise self._fault("too_large", f"contains more than {MOST_VALUES} values.", path)
         if isinstance(value, Mapping):
             children = {
                 self._key(key, path): self.node(inner, f"{path}.{key}", depth + 1)
@@ -54,7 +54,7 @@ class _MappingReader:
         if value is None or isinstance(value, str | bool | int | float):
             return Node(value, *_NOWHERE)
         hint = "Give text, numbers, true, false, None, lists and mappings."
-        raise self._fault("wrong_type", f"cannot hold a value of the type {type(value).__name__}.", path, hint)
+        raise self._fault("wrong_type", f"cannot contain a value of the type {type(value).__name__}.", path, hint)
 
     def _key(self, key: object, path: str) -> str:
         if not isinstance(key, str):

@@ -103,7 +103,7 @@ def value_at(text: str, path: Path, *, file: str) -> Any:
 def not_rewritable_error(file: str) -> ConfigError:
     """Return the error that a file cannot be changed in this place without changing another."""
     return ConfigError(
-        f"{file} cannot be rewritten without changing something else, and is left as it is.",
+        f"{file} cannot be edited without changing something else, so it was not changed.",
         code="not_rewritable",
         hint="Write each list and mapping once, without anchors and merges.",
     )

@@ -96,7 +96,7 @@ class _YamlReader:
                 continue
             if root is not None:
                 hint = "Put everything into one, without a second `---`."
-                raise self._fault("several_documents", "holds several YAML documents.", event, hint=hint)
+                raise self._fault("several_documents", "contains several YAML documents.", event, hint=hint)
             root = self._node(next(self._events), 0)
         if root is None or root.value is None:
             hint = "`pegboard init` writes a configuration to start from."
@@ -119,11 +119,11 @@ class _YamlReader:
         else:
             tag = event.tag
             if tag is not None and tag not in _PLAIN:
-                raise self._fault("bad_tag", f"the tag '{tag}' is not used here.", event)
+                raise self._fault("bad_tag", f"the tag '{tag}' is not supported.", event)
             is_list = isinstance(event, yaml.SequenceStartEvent)
             node = self._sequence(event, depth) if is_list else self._read_mapping(event, depth)
             if node.size > MOST_VALUES:
-                raise self._fault("too_large", f"stands for more than {MOST_VALUES} values.", event)
+                raise self._fault("too_large", f"expands to more than {MOST_VALUES} values.", event)
         if anchor is not None:
             self._anchors[anchor] = node
         return node
@@ -133,14 +133,14 @@ class _YamlReader:
             raise self._fault("bad_alias", f"the anchor '&{event.anchor}' is not defined above.", event)
         node = self._anchors[event.anchor]
         if node is None:
-            raise self._fault("cyclic_alias", f"the alias '*{event.anchor}' stands inside what it names.", event)
+            raise self._fault("cyclic_alias", f"the alias '*{event.anchor}' is inside the value that it names.", event)
         return node
 
     def _scalar(self, event: Any) -> Any:
         tag, text = event.tag, event.value
         if tag is not None and tag not in _TYPED:
             if tag not in _PLAIN and tag != "!":
-                raise self._fault("bad_tag", f"the tag '{tag}' is not used here.", event)
+                raise self._fault("bad_tag", f"the tag '{tag}' is not supported.", event)
             return text
         return plain_value(text) if tag is not None or event.implicit[0] else text
 

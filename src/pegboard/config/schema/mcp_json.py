@@ -126,7 +126,7 @@ def _meaningless_key_problem(key: str, document: Document) -> Problem:
     return Problem(
         severity="warning",
         code="unknown_key",
-        message=f"the key '{key}' means nothing here and is ignored.",
+        message=f"the key '{key}' has no meaning here and is ignored.",
         hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
         place=document.place((key,), key=True),
     )
@@ -176,7 +176,7 @@ def _limit_warnings(name: str, server: dict[str, Any], document: Document) -> li
             seconds(server[key])
         except PydanticCustomError:
             del server[key]
-            message = "is no time that anything could take, and is ignored."
+            message = "is not a possible duration and is ignored."
         if message:
             hint = "Write it with its unit: 60s, 2m, 500ms."
             place = document.place(("servers", name, key))
@@ -281,7 +281,7 @@ def _rename_keys(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
 
 def _unknown_keys(section: str, value: Mapping[str, Any], known: set[str]) -> dict[str, str]:
     """Return why each key that is not known has no meaning here."""
-    own = "a login of Pegboard comes back to an address of its own"
+    own = "Pegboard uses its own redirect address for logins"
     return {
         f"{section}.{key}": own if key in _ANSWERED_TO else "it is not known here" for key in value if key not in known
     }

@@ -49,11 +49,9 @@ def confine_of(server: Mapping[str, Any], beside: Any, folder: Path | None) -> d
     rules = _rules(server.get("sandbox", beside))
     if allowed := rules["allowedDomains"]:
         listed = one_line(", ".join(allowed), limit=100)
-        raise UnsupportedRuleError(f"that lets it reach {listed} alone, and `confine` knows ports, not names")
+        raise UnsupportedRuleError(f"that lets it reach only {listed}, but `confine` restricts ports, not host names")
     if is_fetched(server):
-        raise UnsupportedRuleError(
-            "that lets it fetch packages and reach nothing else, and `confine` knows ports, not names"
-        )
+        raise UnsupportedRuleError("that lets it only fetch packages, but `confine` restricts ports, not host names")
     cwd = server.get("cwd")
     start = _path(cwd, folder, folder) if isinstance(cwd, str) else folder
     paths = {key: [_path(text, start, folder) for text in rules[key]] for key in _RULES["filesystem"]}
@@ -94,7 +92,7 @@ def _path(text: str, start: Path | None, folder: Path | None) -> Path:
         filled = filled.replace(f"${{{name}}}", str(value)) if value is not None else filled
     at = Path(filled) if start is None else start / filled
     if not filled or filled.startswith("~") or _PATTERN.search(filled) or not at.is_absolute():
-        raise UnsupportedRuleError(f"that names '{one_line(text, limit=100)}', and what that is only VS Code knows")
+        raise UnsupportedRuleError(f"that uses '{one_line(text, limit=100)}', which only VS Code knows")
     return Path(os.path.normpath(at))
 
 
@@ -104,9 +102,7 @@ def _writable_paths(allowed: list[Path], denied: list[Path]) -> list[str]:
         raise UnsupportedRuleError(f"that lets it write '{everything[0]}', which no confinement grants")
     for path in denied:
         if any(_is_inside(path, each) and not _is_inside(each, path) for each in allowed):
-            raise UnsupportedRuleError(
-                f"that keeps it from writing '{path}', and `confine` grants folders with all that is in"
-            )
+            raise UnsupportedRuleError(f"that keeps it from writing '{path}', but `confine` grants whole folders")
     kept = (each for each in allowed if not any(_is_inside(each, path) for path in denied))
     return list(dict.fromkeys(map(str, kept)))
 

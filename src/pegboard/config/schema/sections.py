@@ -82,7 +82,7 @@ def every_key() -> frozenset[str]:
 
 
 class TokenSection(Section):
-    """Who may use the gateway as whom."""
+    """Tokens of the gateway: who may use which agents."""
 
     token: TextValue = Field(
         description="The bearer token, or sha256: and its digest; write ${NAME} to take it from the environment."
@@ -98,21 +98,23 @@ class TokenSection(Section):
 class GuardRule(Section):
     """What an argument may be."""
 
-    allow: list[TextValue] | None = _optional("Patterns of which one must match.")
-    deny: list[TextValue] = _optional("Patterns of which none may match.", default_factory=list)
+    allow: list[TextValue] | None = _optional("One of these patterns must match.")
+    deny: list[TextValue] = _optional("None of these patterns may match.", default_factory=list)
 
 
 class LimitsSection(Section):
     """What a server may send."""
 
-    message: ByteSize = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
+    message: ByteSize = _optional(
+        "The largest size of one message, uncompressed: 32MiB, 500kB.", default=32 * 1024 * 1024
+    )
 
 
 class Needs(Section):
     """What a tool cannot work without."""
 
     env: NameList = _optional("Environment variables.", default_factory=list)
-    when: FunctionName | None = _optional("A predicate that is asked whether it can run now: module:function.")
+    when: FunctionName | None = _optional("A function that says whether it can run now: module:function.")
 
 
 def _instance_of_plugin(value: object) -> object:
@@ -139,9 +141,9 @@ class ConfineSection(Section):
     write: list[TextValue] | None = _optional(
         "The only folders and files that it may change, relative to this file. [default: its own folder]"
     )
-    read: list[TextValue] = _optional("What it may read besides, relative to this file.", default_factory=list)
+    read: list[TextValue] = _optional("What else it may read, relative to this file.", default_factory=list)
     network: Network | None = _optional(
-        "none, or the only TCP ports that it may use. [default: the network as it is, without Unix sockets]"
+        "none, or the only TCP ports that it may use. [default: the network without limits, but no Unix sockets]"
     )
     if_possible: Flag = _optional("Run it unconfined where the system cannot confine it.", default=False)
     scripts: Flag = _optional(
@@ -153,18 +155,20 @@ ConfineValue = Annotated[ConfineSection | None, SwitchedOn]
 CONFINE = "What its process may reach: true for its own folder, caches and temporary files, or what exactly."
 
 PinsValue = Literal["additions", "ask", "trust"]
-PINS = "Of its tools that differ from what was first seen: new ones pass, those wait too (ask), or all pass (trust)."
+PINS = "Changed tools wait for a person; new ones pass, wait too (ask), or all pass (trust)."
 
-NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
+NEEDS = "What a tool needs, by its name; without a name, what all of them need."
 
 
 class AuthSection(Section):
     """How a remote server is logged in to, where it does not say so itself."""
 
-    client_id: TextValue = _optional("The client that is registered with its issuer beforehand.", default="")
+    client_id: TextValue = _optional("The client id that was registered with its issuer.", default="")
     client_secret: TextValue = _optional("The secret of that client, or its private key in PEM.", default="")
-    scopes: NameList = _optional("What a login asks for besides what the server says.", default_factory=list)
-    issuer: TextValue = _optional("Which of the issuers that the server names.", default="")
+    scopes: NameList = _optional(
+        "Scopes that a login requests in addition to those of the server.", default_factory=list
+    )
+    issuer: TextValue = _optional("Which issuer, if the server names several.", default="")
     kind: Literal["code", "client_credentials", "private_key_jwt", "none"] = _optional(
         "code (a person logs in), client_credentials or private_key_jwt (the gateway does), or none.", default="code"
     )
@@ -184,7 +188,7 @@ class RecordSection(Section):
     days: Days | None = _optional("For how many days it is kept. [default: 7]")
 
 
-RECORD = "What is kept of calls of it at most; the narrower of what the agent and this say counts."
+RECORD = "What is stored of its calls at most; the stricter of this and the agent's is used."
 
 
 class ServerSection(Section):
@@ -199,23 +203,27 @@ class ServerSection(Section):
     cwd: TextValue | None = _optional("The folder to start it in, relative to this file.")
     url: TextValue | None = _optional("The address of a remote server (HTTP).")
     headers: dict[str, TextValue] = _optional("HTTP headers to send with every request.", default_factory=dict)
-    auth: AuthSection | None = _optional("How it is logged in to, where it does not say so itself.")
-    type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
+    auth: AuthSection | None = _optional("How to log in to it, if it does not say so itself.")
+    type: Transport | None = _optional("Its transport. [default: by `command` or `url`]")
     transport: Transport | None = _optional("Another name for `type`.")
     timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)
-    start: Seconds | None = _optional("How long its start may take: 60s; what is installed first has 3m.")
-    limits: LimitsSection | None = _optional("What it may send.")
-    idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
+    start: Seconds | None = _optional("How long its start may take: 60s; 3m if a package is installed first.")
+    limits: LimitsSection | None = _optional("Limits for what it sends.")
+    idle: Seconds | None = _optional("How long its process or connection is kept without a request: 10m, 90s.")
     disabled: Disabled = _optional("Do not use the server: true, or a sentence that says why.", default=False)
     auto_approve: NameList = _optional(
-        "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list
+        "Tools that a client calls without asking; only the client reads this.",
+        alias="autoApprove",
+        default_factory=list,
     )
     always_allow: NameList = _optional(
-        "What a client calls without asking; read by the client alone.", alias="alwaysAllow", default_factory=list
+        "Tools that a client calls without asking; only the client reads this.",
+        alias="alwaysAllow",
+        default_factory=list,
     )
     description: TextValue = _optional("What the server is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
-    prefix: TextValue | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
+    prefix: TextValue | None = _optional('The prefix before `__` in the names of its tools; "" for none.')
     shared: Flag = _optional("Let several principals share one process: `instance: all`.", default=False)
     instance: InstanceOfServer | None = _optional(INSTANCE_OF_SERVER)
     confine: ConfineValue = _optional(CONFINE)
@@ -231,8 +239,8 @@ class ServerSection(Section):
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     pins: PinsValue | None = _optional(PINS)
     record: RecordSection | None = _optional(RECORD)
-    default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
-    shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
+    default_on: Flag = _optional("Whether its granted tools are on if no switch is set.", default=True)
+    shared_only: Flag | None = _optional("Refuse it to agents with a worker scope (`worker_scope`, `private`).")
 
     @model_validator(mode="after")
     def _shared_by_all(self) -> ServerSection:
@@ -240,7 +248,7 @@ class ServerSection(Section):
             raise bad(f"`shared: true` contradicts `instance: {self.instance}`.", "Remove one of them.")
         if self.instance == "store" and self.url is not None:
             raise bad(
-                "`instance: store` is one process over all replicas, and a server with a `url` is none of theirs.",
+                "`instance: store` is one process for all replicas, but a server with a `url` is not started by them.",
                 "Write `instance: all`.",
             )
         return self
@@ -254,7 +262,7 @@ class PluginSection(Section):
     )
     description: TextValue = _optional("What the plugin is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
-    prefix: TextValue | None = _optional("What stands before `__` in the names of its tools.")
+    prefix: TextValue | None = _optional("The prefix before `__` in the names of its tools.")
     requires: dict[str, NameList] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, TextValue] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
@@ -264,11 +272,11 @@ class PluginSection(Section):
     approve: dict[str, ApproveRule] = _optional(
         "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
-    default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
-    shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
+    default_on: Flag = _optional("Whether its granted tools are on if no switch is set.", default=True)
+    shared_only: Flag | None = _optional("Refuse it to agents with a worker scope (`worker_scope`, `private`).")
     instance: InstanceOf | None = _optional(INSTANCE)
     timeout: Seconds = _optional("How long one call, or its construction, may take: 120s, 10m.", default=PLUGIN_TIMEOUT)
-    idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
+    idle: Seconds | None = _optional("How long its instance is kept without a call: 1h, 90s.")
     confine: ConfineValue = _optional(CONFINE)
     record: RecordSection | None = _optional(RECORD)
 
@@ -298,7 +306,7 @@ class FocusRule(Section):
 class ToolkitSection(Section):
     """Tools that are granted, loaded and switched as one."""
 
-    description: TextValue = _optional("What the model reads of it in lists.", default="")
+    description: TextValue = _optional("Its description for the model in lists.", default="")
     tools: Entries = _optional("Its members.", default_factory=list)
     policy: PolicyValue = _optional(
         "Policy text for the model while a member is visible, {tools} being the visible ones; or its hook.",
@@ -307,10 +315,10 @@ class ToolkitSection(Section):
     focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
     )
-    label: TextValue = _optional("How people see it.", default="")
-    icon: TextValue = _optional("The picture that people see.", default="")
+    label: TextValue = _optional("Its name for people.", default="")
+    icon: TextValue = _optional("Its icon for people.", default="")
     share_with: NameList = _optional(
-        "Agents, two at least, for which its loads and unloads count together in one session.", default_factory=list
+        "At least two agents that share its loads and unloads in one session.", default_factory=list
     )
 
 
@@ -321,7 +329,9 @@ class LoadoutSection(Section):
     categories: NameList = _optional("Categories whose plugins are active.", default_factory=list)
     plugins: NameList = _optional("Plugins that are active.", default_factory=list)
     discoverable: NameList = _optional("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
-    disabled: NameList = _optional("Plugins that are never there, whatever else grants them.", default_factory=list)
+    disabled: NameList = _optional(
+        "Plugins that are always excluded, even if something else grants them.", default_factory=list
+    )
 
 
 class SubAppSection(Section):
@@ -334,12 +344,12 @@ class AnticipateSection(Section):
     """How much one message of the user may load before anybody asks for it."""
 
     tools: Count = _optional("How many tools.", default=5)
-    tokens: Count = _optional("How many tokens of schemas.", default=1000)
+    tokens: Count = _optional("The largest number of tokens of schemas.", default=1000)
 
 
 Anticipated = Annotated[AnticipateSection, SwitchedBounds]
 DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
-ANTICIPATE = "What a message may load before anybody asks for it, or false; by default in the pegboard dialect only."
+ANTICIPATE = "What a message may load in advance, or false; by default only in the pegboard dialect."
 
 
 class LeaseSection(Section):
@@ -348,12 +358,12 @@ class LeaseSection(Section):
     kind: Literal["turn", "idle", "unload"] = _optional(
         "For one turn, while in use, or until unloaded.", default="idle"
     )
-    turns: Count | None = _optional("How many idle turns stay (kind: idle).")
+    turns: Count | None = _optional("How many turns without use are allowed (kind: idle).")
 
     @model_validator(mode="after")
     def _turns_belong_to_idle(self) -> LeaseSection:
         if self.turns is not None and self.kind != "idle":
-            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Remove it, or write `kind: idle`.")
+            raise bad(f"`turns` has no meaning with `kind: {self.kind}`.", "Remove it, or write `kind: idle`.")
         return self
 
 
@@ -361,14 +371,14 @@ class DefaultsSection(Section):
     """What every agent has."""
 
     tools: Entries = _optional(
-        "Static tools of every agent; its own entry of the same name wins.", default_factory=list
+        "Static tools of every agent; an agent's own entry of the same name replaces one.", default_factory=list
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
-    dialect: DialectName | None = _optional("The dialect of every agent that states none.")
-    lease: LeaseSection | None = _optional("The lease of every agent that states none.")
-    pins: PinsValue = _optional("`pins` of every server that states none.", default="additions")
+    dialect: DialectName | None = _optional("The dialect of agents that set none.")
+    lease: LeaseSection | None = _optional("The lease of agents that set none.")
+    pins: PinsValue = _optional("`pins` of servers that set none.", default="additions")
     remember: Flag = _optional(
-        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
+        "Whether searches learn from which tool was called after them, if the agent does not say.", default=True
     )
 
 
@@ -377,7 +387,7 @@ class BudgetSection(Section):
 
     tools: Count | None = _optional("How many tools.")
     tokens: Count | None = _optional("How many tokens of schemas and text.")
-    shrink: Flag = _optional("Let a smaller loadout step in where it does not fit.", default=False)
+    shrink: Flag = _optional("Use a smaller loadout if it does not fit.", default=False)
 
 
 class HintsSection(Section):
@@ -396,19 +406,19 @@ class SelfConfigSection(Section):
     """What an agent may change of itself, through the tool `self_config`."""
 
     allow: list[Literal["switches", "loadout", "initial_toolkits", "lease"]] = _optional(
-        "Which of its settings; without any, it may look at them.", default_factory=list
+        "Which settings it may change; without any, it may only read them.", default_factory=list
     )
 
 
 class AgentSection(Section):
     """The profile of an agent."""
 
-    display_name: TextValue = _optional("How people see it.", default="")
+    display_name: TextValue = _optional("Its name for people.", default="")
     role: TextValue = _optional("What it is for.", default="")
     model: Name | None = _optional("One of `models`.")
-    rooms: NameList = _optional("Where it takes part.", default_factory=list)
+    rooms: NameList = _optional("Where it is used.", default_factory=list)
     tools: Entries = _optional("Static tools: always loaded.", default_factory=list)
-    essential: Entries = _optional("Tools that nothing takes away.", default_factory=list)
+    essential: Entries = _optional("Tools that nothing can remove.", default_factory=list)
     allowed_toolkits: NameList = _optional("Toolkits that it may load.", default_factory=list)
     initial_toolkits: NameList = _optional(
         "Toolkits that are loaded from the start and stay; all of them allowed ones.", default_factory=list
@@ -420,7 +430,7 @@ class AgentSection(Section):
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )
     worker_scope: Literal["shared", "user", "user_agent"] = _optional("Who shares one worker.", default="shared")
-    private: PrivateSection | None = _optional("Work apart for each of these.")
+    private: PrivateSection | None = _optional("Keep a separate worker for each of these.")
     dialect: DialectName | None = _optional(
         "The family of meta-tools through which the model manages its tools. [default: as `defaults` says, else "
         "toolkits where it has toolkits and nothing else to load from, else pegboard]"
@@ -430,19 +440,20 @@ class AgentSection(Section):
     budget: BudgetSection | None = _optional("How much may be loaded at once.")
     hints: HintsSection | None = _optional("How much text describes tools that are not loaded.")
     unloaded_call: Literal["safe", "schema", "run", "reject"] = _optional(
-        "What the call of a tool that is not loaded does.", default="safe"
+        "What happens when a tool is called that is not loaded.", default="safe"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
     may_delegate: NameList = _optional(
-        "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
+        "Agents that work for it with their own permissions; others are limited to its permissions.",
+        default_factory=list,
     )
     self_config: SelfConfigSection | None = _optional("What it may change of itself, where it lists `self_config`.")
     record: RecordSection | None = _optional(
-        "What is kept of its calls. [default: each key as `record` at the top says]"
+        "What is stored of its calls. [default: each key as in the top-level `record`]"
     )
-    turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
+    turn_gap: Seconds = _optional("After how long without a call a turn ends in the gateway.", default=120.0)
     remember: Flag | None = _optional(
-        "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
+        "Whether its searches learn from which tool was called after them. [default: as in `defaults`]"
     )
 
 
@@ -453,9 +464,11 @@ class SearchSection(Section):
 
 
 class ApprovalsSection(Section):
-    """How calls wait for a person."""
+    """Rules for calls that wait for approval."""
 
-    expires: Seconds = _optional("For how long a call may wait, and an answer counts: 1h, 15m.", default=3600.0)
+    expires: Seconds = _optional(
+        "How long a call may wait, and how long an approval is valid: 1h, 15m.", default=3600.0
+    )
     by: Literal["operator", "client"] | None = _optional(
         "Who may answer: an operator only, or also the user of the client, where the client can ask; by default the "
         "latter where there are no tokens.",
@@ -466,10 +479,11 @@ class ApprovalsSection(Section):
 class NotifySection(Section):
     """An address that is sent a message where a call waits for a person, or something else needs one."""
 
-    url: Address = _optional("Where the message goes: https://…, secrets in it as ${NAME}.", default=...)
-    shape: Literal["json", "ntfy", "slack"] = _optional("What the receiver takes.", default="json")
+    url: Address = _optional("The URL that gets the message: https://…, secrets in it as ${NAME}.", default=...)
+    shape: Literal["json", "ntfy", "slack"] = _optional("The format of the receiver.", default="json")
     events: Annotated[tuple[Literal["approval", "attention"], ...], Field(strict=False, min_length=1)] = _optional(
-        "What is sent: calls that wait for a person, what else needs one.", default=("approval", "attention")
+        "What is sent: calls that wait for approval, other things that need a person.",
+        default=("approval", "attention"),
     )
     arguments: Flag = _optional("Whether the arguments of the call are sent too, secrets masked.", default=False)
 
@@ -479,7 +493,7 @@ class StoreSection(Section):
 
     url: TextValue = Field(description="Where state is stored: sqlite:///path, relative to this file.")
     grace: Seconds = _optional(
-        "For how long tools that are loaded can be called while the server of the store cannot be reached.",
+        "How long loaded tools can be called while the database cannot be reached.",
         default=STORE_GRACE,
     )
 
@@ -496,7 +510,9 @@ class File(Section):
         "(live), all that lets an agent do more (ask), nothing (all).",
         default="live",
     )
-    tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
+    tokens: dict[Name, TokenSection] = _optional(
+        "Tokens of the gateway: who may use which agents.", default_factory=dict
+    )
     servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
     plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)
     models: dict[Name, Model] = _optional(
@@ -505,18 +521,18 @@ class File(Section):
     defaults: DefaultsSection = _optional("What every agent has.", default_factory=DefaultsSection)
     toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
-    sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
+    sub_apps: dict[Name, SubAppSection] = _optional("Additional tools for sessions of a sub-app.", default_factory=dict)
     search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
-    approvals: ApprovalsSection = _optional("How calls wait for a person.", default_factory=ApprovalsSection)
+    approvals: ApprovalsSection = _optional("Rules for calls that wait for approval.", default_factory=ApprovalsSection)
     record: RecordSection = _optional(
         "What is kept of calls beside the audit trail: by default, for a week, of those that failed, were refused or "
         "waited for a person.",
         default_factory=RecordSection,
     )
     notify: Annotated[list[NotifySection], Field(strict=False, max_length=20)] = _optional(
-        "Who else is told what waits for a person.", default_factory=list
+        "Webhooks for what waits for a person.", default_factory=list
     )
     console_url: Address | None = _optional(
-        "The address of the console as people reach it, for links in messages. [default: where it is served]"
+        "The public address of the console, for links in messages. [default: its own address]"
     )
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

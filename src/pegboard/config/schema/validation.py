@@ -192,7 +192,7 @@ def _words(detail: ErrorDetails, path: tuple[PathKey, ...], model: type[BaseMode
         case "literal_error":
             return _choice(value, str(context["expected"]))
         case "string_unicode":
-            return "bad_value", "holds text that is not valid Unicode.", ""
+            return "bad_value", "contains text that is not valid Unicode.", ""
         case _:
             return "bad_value", f"{one_line(detail['msg'], limit=200)}.", ""
 
@@ -221,7 +221,7 @@ def _keys_hint(path: tuple[PathKey, ...], value: Any, model: type[BaseModel]) ->
     keys = known_keys(section) if section is not None else ()
     wrong = str(path[-1])
     if value is None and " " in wrong:
-        return 'Where it is part of the text before it: inside braces a text with a comma is quoted, "like, this".'
+        return 'If it belongs to the text before it: quote a text with a comma inside braces, "like, this".'
     other = _ELSEWHERE.get(wrong)
     if other in keys:
         return f"Write '{other}'."

@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         if "\0" in value:
-            raise bad("holds a NUL character.", "Remove it: nothing can be done with it.")
+            raise bad("contains a NUL character.", "Remove it.")
         return str(value)
     hint = f'Write "{str(value).lower() if isinstance(value, bool) else value}" in quotes.'
     raise wrong("a string", value, hint if isinstance(value, bool | int | float) else "")
@@ -97,7 +97,7 @@ def _name(value: Any) -> str:
     if not value or value != value.strip():
         raise bad("a name is empty." if not value.strip() else "a name begins or ends with a space.")
     if not value.isprintable():
-        raise bad("a name holds a control character.")
+        raise bad("a name contains a control character.")
     return str(value)
 
 
@@ -261,9 +261,9 @@ def _normalize_answerer(value: Any) -> Any:
     """Return a rule that says who may answer a call (A5); an argument `by` has a list of patterns."""
     hint = "Write {when: always, by: operator}."
     if set(value) != {"when", "by"}:
-        raise bad("has 'by', and not 'when' alone beside it.", hint)
+        raise bad("needs 'when' next to 'by', and nothing else.", hint)
     if value["by"] not in ("operator", "client"):
-        raise bad("is answered by none of operator and client.", hint)
+        raise bad("has a 'by' that is neither operator nor client.", hint)
     return {"when": _approve(value["when"]), "by": str(value["by"])}
 
 
@@ -277,7 +277,7 @@ def _rights(value: Any) -> Any:
             raise wrong("true, false or a list of rights", value, hint) from None
     given = [_text(one) for one in value]
     if unknown := next((one for one in given if one not in RIGHTS), None):
-        raise bad(f"has '{one_line(unknown, limit=80)}', which is no right of an operator.", hint)
+        raise bad(f"has '{one_line(unknown, limit=80)}', which is not a right of an operator.", hint)
     if not given:
         raise bad("names no right.", hint)
     return tuple(right for right in RIGHTS if right in given or right == "see")
@@ -439,7 +439,7 @@ def _policy(value: Any) -> str:
     if not is_mapping(value):
         return _text(value)
     if list(value) != ["python"]:
-        raise bad("is neither a text nor a hook.", "Write the text, or {python: module:function}.")
+        raise bad("is neither text nor a hook.", "Write the text, or {python: module:function}.")
     return HookName(_function_name(_name(value["python"])))
 
 

@@ -46,7 +46,7 @@ class Refused:
     """How a call is refused."""
 
     reason: str = ""
-    """What the model reads of it."""
+    """The reason, which the model reads."""
     expected: ApprovalStatus | None = None
     """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
 

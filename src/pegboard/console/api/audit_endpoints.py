@@ -76,7 +76,7 @@ class BillPeriod:
     """What a bill is wanted of."""
 
     by: BillUnit = "day"
-    """What one row is about."""
+    """What each row stands for."""
     since: date | None = None
     """The first day (UTC); without it the oldest that is kept."""
     until: date | None = None

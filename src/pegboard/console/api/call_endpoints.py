@@ -30,7 +30,7 @@ class TimelineQuery:
     session: Name
     """The session's id."""
     principal: Name = LOCAL
-    """Whose session it is."""
+    """The user (principal) of the session."""
     before: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """The cursor of a part, for what is older."""
     limit: Annotated[int, Field(ge=1, le=500)] = LINES

@@ -81,7 +81,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 LARGEST: Final = 256 * 1024
 """How many bytes a body has at most."""
 _SHOWN: Final = 5
-_SEE: Final = "`/api/openapi.json` says what it takes."
+_SEE: Final = "See `/api/openapi.json`."
 _UNKNOWN: Final = "unexpected_keyword_argument"
 
 
@@ -147,7 +147,7 @@ def _refuse_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(text: str) -> float:

@@ -25,7 +25,7 @@ class CatalogSearch:
     query: Name
     """A need in words, or a name."""
     principal: Name = LOCAL
-    """Whose session it is."""
+    """The user (principal) of the session."""
     session: Name = ""
     """Its id; without it a new one."""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -41,7 +41,7 @@ class Question:
     name: Name
     """A tool or plugin; one that does not exist is explained, too."""
     principal: Name = LOCAL
-    """Whose session it is."""
+    """The user (principal) of the session."""
     session: Name = ""
     """Its id; without it a new one."""
     sub_app: Name = ""

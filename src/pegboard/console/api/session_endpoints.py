@@ -84,7 +84,7 @@ class NamedSession:
     session: Name
     """The session's id."""
     principal: Name = LOCAL
-    """Whose session it is."""
+    """The user (principal) of the session."""
 
     @property
     def key(self) -> SessionKey:

@@ -52,8 +52,8 @@ class HttpMessenger:
 _FAULTS: Final[Mapping[type[Exception], str]] = {
     httpx2.ConnectTimeout: "it did not answer in time",
     httpx2.ReadTimeout: "it did not answer in time",
-    httpx2.WriteTimeout: "it did not take the message in time",
-    httpx2.RemoteProtocolError: "it does not speak HTTP, or broke off",
+    httpx2.WriteTimeout: "it did not read the message in time",
+    httpx2.RemoteProtocolError: "it does not speak HTTP, or closed the connection",
 }
 
 
@@ -65,7 +65,7 @@ async def untaken(hooks: Sequence[Hook], messenger: HttpMessenger) -> tuple[Prob
             severity="warning",
             code="hook_failed",
             message=f"a message to '{hook.host}' did not arrive: {why}.",
-            hint="Nobody is told there of what waits; nothing else depends on it.",
+            hint="No one is notified there of pending calls; nothing else depends on it.",
             place=hook.place,
         )
         for hook, why in zip(hooks, whys, strict=True)

@@ -145,7 +145,7 @@ class HookSender:
         try:
             one = await self._approvals.one(approval)
         except (UsageError, StoreError) as error:
-            log.debug("nobody is told of approval %s: %s", approval, error)
+            log.debug("no one was notified of approval %s: %s", approval, error)
             return None
         return one if one.status == "waiting" else None
 
@@ -220,7 +220,7 @@ class _HookQueue:
         self._messages.append(message)
         if len(self._messages) > WAITING:
             self._messages.popleft()
-            self._note_failure("too many messages wait for it", dropped=True)
+            self._note_failure("too many messages are pending for it", dropped=True)
         if self._task is None or self._task.done():
             self._task = start_detached(self._send_messages(), name="hooks: send")
 

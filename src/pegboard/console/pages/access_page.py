@@ -87,9 +87,9 @@ async def undo_together(context: Context, visit: OperatorRequest) -> Response:
 
 def _notice(message: str, done: BulkActionDone, back: str) -> Notice:
     if not done.mark:
-        return Notice(message="Nothing had to be set: it was so already.")
+        return Notice(message="Nothing had to be changed.")
     undo = UndoForm(action=f"{_HOME}/undo", fields={"mark": done.mark, "back": back})
-    return Notice(message=message, hint="It binds the next call of every session.", undo=undo)
+    return Notice(message=message, hint="It applies from the next call of every session.", undo=undo)
 
 
 def _sentence_of_switch(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
@@ -102,7 +102,7 @@ def _sentence_of_switch(visit: OperatorRequest, given: BulkSwitch, agent: str) -
     if given.kind == "pause":
         state = "is paused" if given.value else "works as before the pause"
         return f"{name} {state} for {whom}." if given.name else f"{whom[:1].upper()}{whom[1:]} {state}."
-    what = {True: "is switched on", False: "is switched off", None: "has no stored switch any more"}[given.value]
+    what = {True: "is switched on", False: "is switched off", None: "no longer has a stored switch"}[given.value]
     return f"{name} {what} for {whom}."
 
 

@@ -74,7 +74,7 @@ async def export(context: Context, visit: OperatorRequest) -> Response:
 def _audit_query(visit: OperatorRequest, given: Mapping[str, str], before: str) -> AuditQuery:
     """Return what the filters say; raises ``UsageError`` where they cannot be meant."""
     if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
-        raise UsageError("`before` is no cursor of a page.", hint="Begin with the newest records.")
+        raise UsageError("`before` is not a valid cursor.", hint="Begin with the newest records.")
     if given["kind"] and given["kind"] not in KINDS:
         raise UsageError("There is no such kind of record.", hint=f"Kinds: {', '.join(KINDS)}.")
     first, end = _day(given["day"], given["zone"])
@@ -100,7 +100,7 @@ def _day(day: str, zone: str) -> tuple[datetime | None, datetime | None]:
     if not day:
         return None, None
     if day not in DAYS:
-        raise UsageError("`day` is none of those that there are.", hint=f"Choose one of {', '.join(DAYS)}.")
+        raise UsageError("`day` is not one of the known values.", hint=f"Choose one of {', '.join(DAYS)}.")
     here = zone_of(zone)
     first = datetime.now(here).date() - timedelta(days=DAYS.index(day))
     return datetime.combine(first, time.min, here), datetime.combine(first + timedelta(days=1), time.min, here)

@@ -95,7 +95,7 @@ async def take_written_server(context: Context, visit: OperatorRequest) -> Respo
     try:
         name = typed.get("name", "").strip()
         if not name:
-            raise UsageError("It needs a name.", code="edit_form", hint="Tools of it are called by that name.")
+            raise UsageError("It needs a name.", code="edit_form", hint="Its tools are called by that name.")
         (change,) = edit_forms.changes(await _form(context), ("servers", name), None, typed)
         if not change.value.get("command") and not change.value.get("url"):
             raise UsageError("It needs a command or an address.", code="edit_form", hint="Fill one of them in.")

@@ -130,7 +130,7 @@ async def _approvals_of_ids(context: Context, visit: OperatorRequest, ids: str) 
         raise UsageError(f"From 1 to {LIMIT} calls are answered at once.", hint="Load the page again.")
     found = [await context.subjects.approvals.one(one, visit.operator.sees) for one in named]
     if any(one.kind != "confirm" for one in found):
-        raise UsageError("One of these calls asks for more than yes or no.", hint="Answer it by itself.")
+        raise UsageError("One of these calls needs more than yes or no.", hint="Answer it on its own page.")
     return found
 
 
@@ -224,7 +224,7 @@ def _expected_status(form: Mapping[str, Any]) -> ApprovalStatus:
     for status in get_args(ApprovalStatus):
         if text == status:
             return status
-    raise UsageError("`expected` is none of the states of an approval.", hint="Load the page again.")
+    raise UsageError("`expected` is not a state of an approval.", hint="Load the page again.")
 
 
 _RULE: Final = "/console/approvals/rule"
@@ -267,7 +267,7 @@ def _chosen_argument(visit: OperatorRequest, form: FormData) -> tuple[str, str]:
             case _:
                 raise ValueError
     except (ValueError, RecursionError):
-        raise UsageError("This is none of the rules.", hint="Choose one of the page.") from None
+        raise UsageError("This is not one of the rules.", hint="Choose one of the page.") from None
 
 
 PAGES: Final = (

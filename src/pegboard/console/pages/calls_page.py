@@ -45,7 +45,7 @@ def cursor_of(text: str) -> int | None:
         UsageError: it is none.
     """
     if text and not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
-        raise UsageError("`before` is no number.", hint="Go back to the newest.")
+        raise UsageError("`before` is not a number.", hint="Go back to the newest.")
     return int(text) if text else None
 
 

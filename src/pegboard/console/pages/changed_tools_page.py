@@ -46,11 +46,13 @@ async def accept(context: Context, visit: OperatorRequest) -> Response:
     accepted = await context.subjects.pins.accept_seen(server, seen, by=visit.operator.name, confirm=confirm)
     counting = [one.name for one in accepted.tools if one.waits]
     if len(counting) == 1:
-        message = f"'{counting[0]}' counts as it is now."
+        message = f"'{counting[0]}' is accepted in its current form."
     else:
-        message = f"{format_number(len(counting))} tools of server '{server}' count as they are now."
+        message = f"{format_number(len(counting))} tools of server '{server}' are accepted in their current form."
     undo = UndoForm(action=f"{_HOME}/undo", fields={"mark": accepted.mark})
-    return after_form(context, visit, Notice(message=message, hint="From the next request on.", undo=undo), back=_HOME)
+    return after_form(
+        context, visit, Notice(message=message, hint="This applies from the next request.", undo=undo), back=_HOME
+    )
 
 
 async def take_back(context: Context, visit: OperatorRequest) -> Response:
@@ -58,8 +60,8 @@ async def take_back(context: Context, visit: OperatorRequest) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     count = await context.subjects.pins.take_back(text_of(form, "mark"), by=visit.operator.name)
-    message = f"{format_number(count)} {'tool counts' if count == 1 else 'tools count'} as before."
-    return after_form(context, visit, Notice(message=message, hint="From the next request on."), back=_HOME)
+    message = f"{format_number(count)} {'tool is' if count == 1 else 'tools are'} again as pinned before."
+    return after_form(context, visit, Notice(message=message, hint="This applies from the next request."), back=_HOME)
 
 
 PAGES: Final = (

@@ -93,7 +93,7 @@ def _unit(text: str) -> BillUnit:
             return text
         case _:
             raise UsageError(
-                "A bill is by one of those that there are.", hint=f"Choose one of {', '.join((*UNITS, *PARTS))}."
+                "`by` is not one of the known values.", hint=f"Choose one of {', '.join((*UNITS, *PARTS))}."
             )
 
 
@@ -101,7 +101,7 @@ def _days(text: str) -> int:
     if not text:
         return 7
     if text not in map(str, PERIODS):
-        raise UsageError("`days` is none of the periods.", hint=f"Choose one of {', '.join(map(str, PERIODS))}.")
+        raise UsageError("`days` is not one of the periods.", hint=f"Choose one of {', '.join(map(str, PERIODS))}.")
     return int(text)
 
 

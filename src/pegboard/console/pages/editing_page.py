@@ -130,7 +130,7 @@ async def _propose_entry(
     found = await context.editing.entry(editor, form.section, name)
     if new and found.value is not None:
         hint = "Choose another name, or edit that one."
-        raise UsageError(f"This {form.noun} is there already.", code="edit_form", hint=hint)
+        raise UsageError(f"This {form.noun} already exists.", code="edit_form", hint=hint)
     before = None if new else edit_forms.entry_of(found.value)
     changes = edit_forms.changes(form, found.path, before, given)
     what = f"{'Add' if new else 'Edit'} {form.noun} {one_line(visit.names.shown(name), limit=100)}"
@@ -292,7 +292,7 @@ async def save(context: Context, visit: OperatorRequest) -> Response:
         )
     undo = UndoForm(action=f"{HOME}/save", fields={"id": saved.undo, "undo": "yes", "back": back})
     done = "Taken back" if "undo" in sent else "Saved"
-    notice = Notice(message=f"{done}: {saved.what}.", hint="It counts from the next request on.", undo=undo)
+    notice = Notice(message=f"{done}: {saved.what}.", hint="It applies from the next request.", undo=undo)
     return after_form(context, visit, notice, back=back)
 
 
@@ -351,14 +351,14 @@ async def accept(context: Context, visit: OperatorRequest) -> Response:
     shown = context.board.waiting
     if text_of(form, "seen") != _digest_of_changes(_waiting_changes(context)):
         raise UsageError(
-            "What waits has changed since.", code="switch_changed", hint="Look at what it is now, and decide again."
+            "The pending changes are no longer the same.",
+            code="switch_changed",
+            hint="Look at its current state, and decide again.",
         )
     accepted = await context.board.accept(shown, by=visit.operator.name)
     count = len(accepted)
     message = f"{count} {'change' if count == 1 else 'changes'} of the configuration accepted."
-    return after_form(
-        context, visit, Notice(message=message, hint="It counts from the next request on."), back=_ADDRESS
-    )
+    return after_form(context, visit, Notice(message=message, hint="It applies from the next request."), back=_ADDRESS)
 
 
 def _waiting_changes(context: Context) -> list[str]:

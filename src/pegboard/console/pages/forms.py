@@ -80,7 +80,7 @@ def offset_of(given: Mapping[str, str]) -> int:
     """Return where a page of a list begins; raises ``UsageError`` where that is no number."""
     text = given.get("offset", "") or "0"
     if not (text.isascii() and text.isdecimal() and int(text[:9]) <= LARGEST_OFFSET):
-        raise UsageError("`offset` is no number.", hint="Go back to the first page.")
+        raise UsageError("`offset` is not a number.", hint="Go back to the first page.")
     return int(text[:9])
 
 
@@ -91,7 +91,7 @@ def moment_of(name: str, text: str, zone: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"`{name}` is no date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
+        raise UsageError(f"`{name}` is not a date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=zone_of(zone))
 
 
@@ -102,4 +102,4 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise UsageError("`zone` is no time zone.", hint="Write Europe/Berlin, or nothing for UTC.") from None
+        raise UsageError("`zone` is not a time zone.", hint="Write Europe/Berlin, or nothing for UTC.") from None

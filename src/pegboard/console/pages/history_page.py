@@ -44,7 +44,7 @@ def _parse_since(days: str, since: str, zone: str) -> datetime:
     if found is not None:
         return found
     if days and days not in DAYS:
-        raise UsageError("`days` is none of those that there are.", hint=f"Choose one of {', '.join(DAYS)}.")
+        raise UsageError("`days` is not one of the known values.", hint=f"Choose one of {', '.join(DAYS)}.")
     return datetime.now(UTC) - timedelta(days=int(days or 7))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.logins import PendingLogin
 
 CALLBACK: Final = "/console/login/callback"
-_GONE: Final = "No login is pending under this address: it was completed, has expired, or is another's."
+_GONE: Final = "No login is pending under this address: it was completed, has expired, or belongs to another person."
 
 
 async def start_login(context: Context, visit: OperatorRequest, server: str) -> PendingLogin:
@@ -45,7 +45,7 @@ async def start_login(context: Context, visit: OperatorRequest, server: str) -> 
     back = f"{request.url.scheme}://{request.headers['host']}{CALLBACK}"
     pending = await logins.begin(server, LoginOwner(operator.name), redirect=back)
     if pending is None:
-        raise UsageError(f"'{visit.names.shown(server)}' wants no login, or has one of yours that counts.")
+        raise UsageError(f"'{visit.names.shown(server)}' requires no login, or has one of yours that counts.")
     return pending
 
 
@@ -108,7 +108,7 @@ async def finish_login(context: Context, request: Request) -> Response:
         cookie = sign_in_with(context, form)
         sign_in = context.access.signed_in(cookie)
     if sign_in is None:
-        wrong = "This is not good for signing in." if "secret" in form else ""
+        wrong = "This cannot be used to sign in." if "secret" in form else ""
         known = {"wrong": wrong, "by_code": context.access.by_code, "stays": True}
         return context.templates.page("sign_in.html", None, status=401 if wrong else 200, **known)
     response = await _complete_login(context, request, sign_in)

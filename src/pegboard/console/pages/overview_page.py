@@ -99,7 +99,7 @@ def _period(visit: OperatorRequest) -> UsagePeriod:
     for period in PERIODS:
         if given == period:
             return period
-    raise UsageError("`period` is none of those that there are.", hint=f"Choose one of {', '.join(PERIODS)}.")
+    raise UsageError("`period` is not one of the known values.", hint=f"Choose one of {', '.join(PERIODS)}.")
 
 
 async def _usage(context: Context, visit: OperatorRequest, period: UsagePeriod) -> Usage:

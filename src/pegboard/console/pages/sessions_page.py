@@ -166,7 +166,7 @@ async def _apply_change(visit: OperatorRequest, session: Session, do: str, form:
         case "loadout":
             return await session.use_loadout(meant(text_of(form, "loadout")) or None)
         case _:
-            raise UsageError("This form does nothing that is known.", hint="Load the page again.")
+            raise UsageError("This form has no known action.", hint="Load the page again.")
 
 
 def _notice(outcome: Outcome) -> Notice:

@@ -28,7 +28,7 @@ async def signed_in(context: Context, request: Request) -> Response:
     cookie = sign_in_with(context, await request.form())
     if cookie is not None:
         return _welcome_response(request, cookie)
-    what = "This code is not good any more." if context.access.by_code else "This token is not an operator's."
+    what = "This code is no longer valid." if context.access.by_code else "This token has no operator rights."
     return _form(context, wrong=what)
 
 
@@ -56,7 +56,7 @@ async def ask_for_code(context: Context, request: Request) -> Response:
     """Answer another process of the same user with a new one-time code."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not context.access.knows_secret(given.strip()):
-        return JSONResponse({"error": {"code": "refused", "message": "This is not the secret here."}}, status_code=401)
+        return JSONResponse({"error": {"code": "refused", "message": "This is not the right secret."}}, status_code=401)
     return JSONResponse({"code": context.access.codes.new()})
 
 

@@ -120,9 +120,9 @@ async def throw(context: Context, visit: OperatorRequest) -> Response:
     shown = {"agent": visit.names.shown(agent.name), "name": visit.names.shown(name)}
     back = _own_address(text_of(form, "back"), shown["agent"])
     undo = {**shown, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}
-    what = {True: "is switched on", False: "is switched off", None: "has no stored switch any more"}[value]
+    what = {True: "is switched on", False: "is switched off", None: "no longer has a stored switch"}[value]
     message = f"{one_line(shown['name'], limit=100)} {what} for agent {one_line(shown['agent'], limit=100)}."
-    hint = "It binds the next call of every session."
+    hint = "It applies from the next call of every session."
     return after_form(
         context,
         visit,

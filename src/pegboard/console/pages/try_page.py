@@ -73,7 +73,7 @@ def _arguments(
     try:
         other = parse_json(text)
     except (ValueError, RecursionError) as error:
-        return found, {_OTHER: f"It is no JSON: {error}"}
+        return found, {_OTHER: f"It is not JSON: {error}"}
     if not isinstance(other, dict):
         return found, {_OTHER: 'It has to be a JSON object, such as {"name": "value"}.'}
     others = cast("dict[str, Any]", other)

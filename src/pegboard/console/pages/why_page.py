@@ -71,7 +71,7 @@ async def load(context: Context, visit: OperatorRequest) -> Response:
     agent, name = context.agent(visit, meant(text_of(form, "agent"))).name, meant(text_of(form, "name"))
     principal, session_id = meant(text_of(form, "principal")), meant(text_of(form, "session"))
     if not session_id:
-        raise UsageError("No session is named in which to load it.", hint="Load it on the page of a session.")
+        raise UsageError("Choose the session in which to load it.", hint="Load it on the page of a session.")
     session = await begun_session(context, visit, SessionKey(principal=principal, agent=agent, session=session_id))
     outcome = await session.load(name)
     kind = "error" if outcome.status == "refused" else "done"

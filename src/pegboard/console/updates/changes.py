@@ -227,7 +227,7 @@ class Changes:
         try:
             self._token = await services.store.change_token()
         except StoreError as error:
-            log.debug("the store cannot be looked at: %s", error)
+            log.debug("the store cannot be read: %s", error)
         if token is not None and self._token is not None and self._token != token:
             # Other processes call as often as this one; a switch is heard of at once.
             self.tell(STORED, often=self._token.permissions == token.permissions)

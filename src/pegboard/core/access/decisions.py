@@ -212,7 +212,7 @@ class Decisions:
             yield Reason(code="denied_scope", text=text, where=self._given.agent.place)
         filters = [entry for entry in self._given.entries.filters.get(tool.plugin, ()) if tool.id in entry.names]
         if filters and not any(tool.id in entry.ids for entry in filters):
-            text = "Every entry that names its plugin excludes it (include_tools, exclude_tools)."
+            text = "Every entry of its plugin excludes it (include_tools, exclude_tools)."
             yield Reason(code="denied_filter", text=text, where=filters[0].member.place)
 
     def _pause_reasons(self, plugin: Plugin) -> Iterator[Reason]:

@@ -33,7 +33,7 @@ def store_fault(url: str) -> str:
     >>> store_fault("sqlite:///state.db"), store_fault("memory:")
     ('', '')
     >>> store_fault("sqlite:state.db")
-    'a sqlite store is a file, so three slashes stand before its path.'
+    'a sqlite store is a file, so its path comes after three slashes.'
     """
     scheme, rest = split_store(url)
     match scheme:
@@ -68,14 +68,14 @@ def store_name(url: str) -> str:
 def _path_fault(rest: str) -> str:
     """Return what is wrong with what stands after ``sqlite:``."""
     if not rest.startswith("///"):
-        return "a sqlite store is a file, so three slashes stand before its path."
+        return "a sqlite store is a file, so its path comes after three slashes."
     name = rest.removeprefix("///")
     if name in ("", ".", "/", ":memory:"):
         return "the sqlite store names no file."
     if "?" in name:
         return "a sqlite store takes no options after '?'."
     if "\0" in name:
-        return "the path of the sqlite store holds a NUL character."
+        return "the path of the sqlite store contains a NUL character."
     if any(len(part.encode(errors="surrogatepass")) > _LONGEST_PART for part in name.split("/")):
         return f"a name in the path of the sqlite store has more than {_LONGEST_PART} bytes."
     return ""

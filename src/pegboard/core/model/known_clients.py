@@ -151,7 +151,7 @@ KNOWN_CLIENTS: Final = (
         read_on="2026-11-28",
         read_at=("docs.windsurf.com/windsurf/cascade/mcp",),
     ),
-    KnownClient(name="junie", condition="as nothing else was found", read_on="2026-11-28"),
+    KnownClient(name="junie", condition="because nothing else was found", read_on="2026-11-28"),
     KnownClient(
         name="opencode",
         declared=("opencode",),

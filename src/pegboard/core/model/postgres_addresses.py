@@ -37,12 +37,12 @@ def postgres_fault(rest: str) -> str:
     >>> postgres_fault("//db/pegboard"), postgres_fault("//db:5432/pegboard?sslmode=require")
     ('', '')
     >>> postgres_fault("db/pegboard")
-    'two slashes stand before the host of a postgresql store.'
+    'the host of a postgresql store comes after two slashes.'
     """
     if not rest.startswith("//"):
-        return "two slashes stand before the host of a postgresql store."
+        return "the host of a postgresql store comes after two slashes."
     if "\0" in unquote(rest):
-        return "the address of the postgresql store holds a NUL character."
+        return "the address of the postgresql store contains a NUL character."
     if _WRONG_PERCENT.search(rest):
         return "a '%' in the address of the postgresql store is written as %25."
     if "#" in rest:
@@ -51,11 +51,11 @@ def postgres_fault(rest: str) -> str:
     if "@" in path:
         return "a '/', '?' or '@' in the user or password of the postgresql store is written as %2F, %3F or %40."
     if not path or "/" in path:
-        return "the postgresql store names no database: one name stands behind the host."
+        return "the postgresql store names no database: write it after the host."
     for host in authority.rpartition("@")[2].split(","):
         port = host.rpartition("]")[2].partition(":")[2] if host.startswith("[") else host.partition(":")[2]
         if port and not (port.isdecimal() and 0 < int(port) < 65_536):
-            return "the port of the postgresql store is no number from 1 to 65535."
+            return "the port of the postgresql store is not a number from 1 to 65535."
     return _option_fault(rest)
 
 

@@ -30,13 +30,13 @@ SHARED_ONLY = frozenset({"spotify", "homeassistant"})
 
 _CODE = "runs code"
 _COMMANDS = "runs commands"
-_NAMES = "puts the names of files together"
+_NAMES = "builds file names from parts"
 _SQL = "writes files by SQL"
 UNCONFINED: Mapping[str, tuple[str, tuple[str, ...]]] = Frozen(
     {
         "coding": (_COMMANDS, ("run_shell",)),
         "csv": (_SQL, ("query_csv_file",)),
-        "docker": ("gives containers any folder", ("run_container", "exec_in_container", "build_image")),
+        "docker": ("can give containers any folder", ("run_container", "exec_in_container", "build_image")),
         "duckdb": (_SQL, ("run_query", "inspect_query", "export_table_to_path")),
         "file_generation": (_NAMES, ("generate_json_file", "generate_text_file", "generate_code_file")),
         "local_file_system": (_NAMES, ("write_file",)),

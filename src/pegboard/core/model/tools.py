@@ -55,9 +55,9 @@ def _same_numbers(one: Any, other: Any) -> bool:
 
 EMPTY: Final[JsonObject] = Frozen()
 ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
-CHANGED: Final = "Its server has changed it since it was first seen, and it waits for a person to look at the change."
+CHANGED: Final = "Its server has changed it since it was first seen, and the change waits for a person."
 """Why a tool cannot be used whose definition is another than its pin (A4); models read it."""
-HELD: Final = "It is new, and waits for a person to look at it."
+HELD: Final = "It is new and waits for a person."
 """Why a tool is not offered that has no pin (A4)."""
 _NAMED: Final = 5
 """How many names of tools that wait are named."""
@@ -196,10 +196,10 @@ class Unreviewed:
     @property
     def text(self) -> str:
         """Return what waits as people and models read it, or nothing."""
-        changed = [*map(repr, self.changed), *["what it says of itself"] * self.description_changed]
+        changed = [*map(repr, self.changed), *["its own description"] * self.description_changed]
         said = [_list_names(changed, "has changed", "have changed")] if changed else []
         said += [_list_names([*map(repr, self.new)], "is new", "are new")] if self.new else []
-        return f"{', and '.join(said)} since the first list: a person has to look at it." if said else ""
+        return f"{', and '.join(said)} since the first list: a person has to review it." if said else ""
 
 
 def _list_names(names: Sequence[str], one: str, several: str) -> str:

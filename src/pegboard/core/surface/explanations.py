@@ -111,9 +111,9 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
     LeaseReason.INITIAL: "It is loaded because its toolkit is initial; it is sticky.",
     LeaseReason.SWITCH: "It is loaded because only a switch grants it; it is sticky.",
     LeaseReason.LOADOUT: "It is loaded because a loadout makes it active; it is sticky.",
-    LeaseReason.LOADED: "It is loaded because somebody loaded it.",
+    LeaseReason.LOADED: "It is loaded because a person or the model loaded it.",
     LeaseReason.FALLBACK: "It is loaded for this turn, by fallback.",
-    LeaseReason.ANTICIPATED: "It was loaded ahead of being asked for.",
+    LeaseReason.ANTICIPATED: "It was loaded in advance.",
 }
 
 

@@ -112,7 +112,7 @@ class Surface:
             ValueError: there is nothing that counts.
         """
         if self.count is None:
-            raise ValueError("this surface was resolved without a token counter")
+            raise ValueError("this surface was made without a token counter")
         return self.count()
 
     @property

@@ -50,7 +50,7 @@ class FastQuestions:
             await notify({**request, "params": dict(params)} if params else request)
             return _result(await answer)
         except asyncio.CancelledError:
-            cancelled = {"requestId": number, "reason": "nobody waits for the answer any more"}
+            cancelled = {"requestId": number, "reason": "no one waits for the answer any longer"}
             with suppress(Exception):  # the client may be gone
                 await notify({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             raise
@@ -86,4 +86,4 @@ def _result(message: Message) -> JsonObject:
         case {"error": {"code": int() as code, "message": str() as text}}:
             raise AskRefusedError(text, code=code, data=cast("Message", message["error"]).get("data"))
         case _:
-            raise AskRefusedError("The client of this call gave an answer that is none.")
+            raise AskRefusedError("The client of this call sent an invalid answer.")

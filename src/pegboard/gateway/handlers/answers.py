@@ -44,7 +44,7 @@ def client_error(error: Exception, method: str, masker: Masker) -> MCPError:
             return MCPError(INTERNAL_ERROR, masker.text(str(error)), {"code": error.code})
         case _:
             _logger.error("%s failed", method, exc_info=error)
-            return MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.")
+            return MCPError(INTERNAL_ERROR, f"Pegboard failed: {type(error).__name__}.")
 
 
 def server_error(error: Mapping[str, Any]) -> MCPError:

@@ -89,7 +89,7 @@ class ExtensionHandlers:
         if "taskId" in params:
             return MCPError(types.INVALID_PARAMS, "Failed to retrieve task: Task not found")
         named = self._board.services.masker.text(str(params.get("uri") or params.get("name") or ""))
-        return MCPError(types.INVALID_PARAMS, f"There is nothing of this kind here: {named}")
+        return MCPError(types.INVALID_PARAMS, f"There is no such thing here: {named}")
 
     def _in_era(self, method: str, result: JsonObject, *, modern: bool) -> dict[str, Any]:
         """Return a result as the era of the client has it."""

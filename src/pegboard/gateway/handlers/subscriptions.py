@@ -136,7 +136,7 @@ class SubscriptionHandlers:
             try:
                 found = await self._board.resources.subscribe(renewed.session.info, renewed.uri, renewed.updated)
             except NeedsLoginError as error:
-                log.warning("a subscription was not renewed: server %r wants a login", error.plugin)
+                log.warning("a subscription was not renewed: server %r requires a login", error.plugin)
                 continue
             except PegboardError as error:
                 log.warning("a subscription was not renewed: %s", self._board.services.masker.text(str(error)))
@@ -152,7 +152,7 @@ class SubscriptionHandlers:
             async with asyncio.timeout(PATIENCE):
                 await connection.send_resource_updated(uri)
         except TimeoutError:
-            log.debug("a client does not read what it is notified of")
+            log.debug("a client does not read its notifications")
 
     async def _sees_server(self, subscription: _ClientSubscription) -> bool:
         try:
@@ -190,7 +190,7 @@ class SubscriptionHandlers:
             async with asyncio.timeout(SERVER_WAIT):
                 found = await self._board.resources.subscribe(session.info, uri, publish_update)
         except NeedsLoginError as error:  # its address is for the user, and stands in no log
-            log.warning("updates of a resource cannot be passed on: server %r wants a login", error.plugin)
+            log.warning("updates of a resource cannot be passed on: server %r requires a login", error.plugin)
             return False
         except (PegboardError, TimeoutError) as error:
             log.warning("updates of a resource cannot be passed on: %s", self._board.services.masker.text(str(error)))

@@ -153,7 +153,7 @@ def _refuse_unauthenticated(authorization: str | None, where: str = "") -> HttpR
     if scheme.lower() == "bearer" and given.strip():
         challenge = 'Bearer realm="pegboard", error="invalid_token"'
         return HttpRefusal(401, f"This bearer token is not known here.{where}", WWW_Authenticate=challenge)
-    return HttpRefusal(401, f"A bearer token is needed here.{where}", WWW_Authenticate='Bearer realm="pegboard"')
+    return HttpRefusal(401, f"A bearer token is required.{where}", WWW_Authenticate='Bearer realm="pegboard"')
 
 
 class OriginCheck:

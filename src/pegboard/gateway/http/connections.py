@@ -181,7 +181,7 @@ async def _refuse_busy(scope: Any, receive: Any, send: Any) -> None:
     headers = {"Connection": "close", "Retry_After": "1"}
     refusal = HttpRefusal(
         503,
-        "The gateway has as many calls and streams open as it can. Try again later.",
+        "The gateway has reached its limit of open calls and streams. Try again later.",
         code=INTERNAL_ERROR,
         **headers,
     )

@@ -45,7 +45,7 @@ _PAGE: Final = (
     '<meta name="color-scheme" content="light dark"><title>{title} · Pegboard</title></head>'
     "<body><main><h1>{title}</h1>{body}</main></body></html>"
 )
-_GONE: Final = "No login is pending under this address: it was completed, has expired, or is another's."
+_GONE: Final = "No login is pending under this address: it was completed, has expired, or belongs to another person."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,13 @@ class LoginPages:
     async def _redirect_proven(self, request: Request, pending: PendingLogin) -> Response:
         """Send the browser on that gives the token of the principal whose login it is."""
         if is_foreign(request.method, request.headers):  # it would log in its own principal with this person's account
-            return await self._failure_page("Another site asked for this; nothing was done.", 403)
+            return await self._failure_page("This request came from another site, so nothing was done.", 403)
         given = (await request.form()).get("token")
         token = token_of(given if isinstance(given, str) else "", self._board.configuration.tokens)
         if token is None or token.principal != pending.owner.principal:
-            return await self._confirmation_page(pending, wrong="This is not the token of the one who is to log in.")
+            return await self._confirmation_page(
+                pending, wrong="This is not the token of the person who has to log in."
+            )
         proof = secrets.token_urlsafe(32)
         self._known.pop(pending.id, None)
         while len(self._known) >= MOST:

@@ -310,7 +310,7 @@ def require_drain(seconds: float | None, host: str) -> float:
         return 0.0 if is_loopback(host) else DRAIN
     if not 0 <= seconds <= LONGEST_DRAIN:
         raise UsageError(
-            f"{seconds:g} seconds is no time to drain.", hint=f"Give --drain a number from 0 to {LONGEST_DRAIN:g}."
+            f"{seconds:g} seconds is not a time to drain.", hint=f"Give --drain a number from 0 to {LONGEST_DRAIN:g}."
         )
     return seconds
 

@@ -26,12 +26,12 @@ class OpenStreams:
     def count_stream(self, principal: str) -> Generator[None]:
         """Count a stream while the context lasts; raises ``Refusal`` where there is no room for it."""
         if self._open[principal] >= self._most_of_one:
-            text = f"There are {self._most_of_one} streams of this principal, and no more are opened. Close some first."
+            text = f"There are {self._most_of_one} streams of this principal, which is the limit. Close some first."
             raise HttpRefusal(429, text, code=INTERNAL_ERROR, Retry_After="1")
         if self._open.total() >= self._most:
             raise HttpRefusal(
                 503,
-                "The gateway has as many streams open as it can. Try again later.",
+                "The gateway has reached its limit of open streams. Try again later.",
                 code=INTERNAL_ERROR,
                 Retry_After="1",
             )

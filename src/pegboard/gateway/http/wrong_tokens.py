@@ -129,7 +129,7 @@ class WrongTokenDelay:
         await self._app.close(grace=grace)
 
 
-_TOO_MANY: Final = "Too many wrong tokens came from this address. A right one is taken at any time."
+_TOO_MANY: Final = "Too many wrong tokens came from this address. A correct token is accepted at any time."
 
 
 def _offers_secret(scope: Scope) -> bool:

@@ -38,7 +38,7 @@ def announce(
         why = "something confined of this user has network, and does not use the gateway itself"
         parts.append(f"Clients over HTTP need the token in {own.file}: {why}")
     parts += [
-        "A client takes it with:",
+        "Configure a client with:",
         _paste(remote),
         "A client that starts its servers itself:",
         _paste(spawned(board, agent=agent, session=session, sub_app=sub_app)),

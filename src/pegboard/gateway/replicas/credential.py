@@ -64,13 +64,13 @@ class Credentials:
         asker, owner, time, nonce, mac = form.groups()
         proof = RequestProof(asker, owner)
         if not hmac.compare_digest(mac, self._mac(proof, time, nonce, method, target, body)):
-            raise CredentialError("it is of another request, or of nobody who has the secret of the store")
+            raise CredentialError("it is for another request, or was not made with the secret of the store")
         now = self._now()
         if abs(now - float(time)) > VALID:
-            raise CredentialError("it is not valid any more")
+            raise CredentialError("it is no longer valid")
         self._forget(now)
         if nonce in self._used:
-            raise CredentialError("it has come before")
+            raise CredentialError("it was used before")
         self._used[nonce] = now + 2 * VALID
         return proof
 

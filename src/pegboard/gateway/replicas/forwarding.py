@@ -112,7 +112,7 @@ class Forwarder:
             except httpx2.TransportError:
                 raise _broken_off() from None
         except StoreError as error:
-            text = f"It cannot be found out which replica serves this: {error.message}"
+            text = f"The replica that serves this is unknown: {error.message}"
             raise ForwardError(503, text) from None
         try:
             if response.status_code == MISDIRECTED and HEADER in response.headers:
@@ -194,7 +194,7 @@ async def _send_back(response: Response, scope: Scope, body: bytes, send: Send) 
         async for part in response.aiter_raw():
             await send({"type": "http.response.body", "body": part, "more_body": True})
     except httpx2.TransportError:
-        log.debug("a replica has gone while it answered")
+        log.debug("a replica went away while it answered")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             return  # the connection is closed before its time, which says that the response is not whole
         if scope["method"] == "POST":

@@ -142,7 +142,7 @@ class Heartbeat:
             mine = self._note_replicas(await self._store.replicas())
         except StoreError as error:
             if not self._failing:
-                log.warning("the other replicas do not hear of this one: %s", error.message)
+                log.warning("the other replicas cannot see this one: %s", error.message)
             self._failing = True
             self._kept_until = monotonic() + SILENT
             return

@@ -99,7 +99,7 @@ class ServerAtItsOwner:
             response = await self._ask(self._replica, question)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             if await self._leases.is_unreachable(self._server, self._replica.id, refused=_is_refused(error)):
-                raise self._unreachable_error("it lives, and cannot be reached there") from None
+                raise self._unreachable_error("it runs, but cannot be reached there") from None
             raise OtherOwnerError from None
         except httpx2.TransportError:
             raise self._broken_off(repeatable=repeatable) from None
@@ -174,7 +174,7 @@ async def _ask_client(
     said: JsonObject
     try:
         if context.client is None:
-            raise AskRefusedError("Nobody can be asked here.")
+            raise AskRefusedError("There is no one to ask here.")
         said = {"answer": await context.client.ask(method, params, about=about)}
     except AskRefusedError as refused:
         said = {"refused": refusal_to_json(refused)}

@@ -177,7 +177,7 @@ class ServerLeases:
         try:
             kept = await self._store.take_lease(lease_name(server), self._heartbeat.own.id, seconds=LASTS)
         except StoreError as error:
-            log.debug("the lease of server %s does not last on: %s", server.name, error)
+            log.debug("the lease of server %s could not be renewed: %s", server.name, error)
             kept = None
         if kept:
             self._mine[server] = began
@@ -195,7 +195,7 @@ class ServerLeases:
         try:
             await self._store.end_lease(lease_name(server), self._heartbeat.own.id)
         except StoreError as error:
-            log.debug("the lease of server %s ends by itself: %s", server.name, error)
+            log.debug("the lease of server %s was not released, it expires: %s", server.name, error)
 
 
 def lease_name(server: OwnedServer) -> str:

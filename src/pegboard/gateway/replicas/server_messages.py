@@ -66,7 +66,7 @@ def question_from_json(document: Any) -> ServerQuestion:
         }:
             return ServerQuestion(OwnedServer(name, print_, scope), what, given, how)
         case _:
-            raise ValueError("it is no question of a replica")
+            raise ValueError("it is not a question of a replica")
 
 
 def context_to_json(context: CallContext) -> JsonObject:

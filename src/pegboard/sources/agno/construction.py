@@ -195,8 +195,8 @@ class AgnoToolkits:
             return found, EMPTY
         if self._apart:
             raise ToolUnavailableError(
-                f"plugin '{plugin}' keeps what it stores in a file of Pegboard's, which no confined plugin reaches.",
-                hint="Take `confine` away from it.",
+                f"plugin '{plugin}' stores its data in a file of Pegboard, which no confined plugin can reach.",
+                hint="Remove its `confine`.",
             )
         if absent := absent_packages(packages):
             raise ToolUnavailableError(

@@ -128,5 +128,5 @@ def _text(name: str, value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        log.debug("%r in the state of a session is no JSON: it ends with this process", name)
+        log.debug("%r in the state of a session is not JSON: it is lost when this process ends", name)
         return _HERE_ALONE

@@ -166,7 +166,8 @@ def _resolve_stated(path: str, key: str, subject: ConfinedPlugin, disk: Disk, ow
     kind = own.kind(found)
     if kind is not None and (key == "write" or kind != "code"):
         raise ToolUnavailableError(
-            f"{where} names {stated!r}, which is Pegboard's own", hint="Nothing that is confined gets that: remove it."
+            f"{where} names {stated!r}, which is Pegboard's own",
+            hint="A confined server or plugin cannot have that: remove it.",
         )
     return found
 

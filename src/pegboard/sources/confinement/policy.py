@@ -54,7 +54,7 @@ class ConfinementPolicy:
         if len(packed) > _LONGEST:
             folders = ", ".join(self.split_folders or self.list_only)
             raise ToolUnavailableError(
-                f"it cannot be confined: too much lies in {folders} beside Pegboard's own files",
+                f"it cannot be confined: {folders} contains too much next to Pegboard's own files",
                 hint="Name the folders that it needs under `confine: {write: [...]}`.",
             )
         return packed

@@ -185,7 +185,7 @@ class RefusalReader:
                 yield self._refused_access("write", found, place)
             return
         if found.endswith(".sock") and _ON_THE_NETWORK.search(line):
-            yield RefusedAccess(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
+            yield RefusedAccess(kind="socket", what=found, why="A confined server or plugin cannot have Unix sockets.")
             return
         writes = _WRITES.search(line) is not None or not there
         if not self.policy.reads(found) and not writes:
@@ -205,11 +205,15 @@ class RefusalReader:
     def _refused_access(self, key: Literal["write", "read"], path: str, place: str) -> RefusedAccess:
         kind = self.own.kind(path)
         if kind is not None and (key == "write" or kind != "code"):
-            return RefusedAccess(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")
+            return RefusedAccess(
+                kind=key, what=path, why="It belongs to Pegboard: a confined server or plugin cannot have it."
+            )
         home = f"{os.path.realpath(os.path.expanduser('~'))}/"  # noqa: PTH111
         shared = place in self.policy.split_folders or home.startswith(f"{place.rstrip('/')}/")
         if path == place and shared:
-            return RefusedAccess(kind=key, what=path, why=f"Name what it needs there under `{key}`, not all of it.")
+            return RefusedAccess(
+                kind=key, what=path, why=f"List the paths that it needs there under `{key}`, not the whole folder."
+            )
         if shared:
             made = f"{place.rstrip('/')}/{path.removeprefix(place).lstrip('/').partition('/')[0]}"
             return RefusedAccess(kind=key, what=path, why=f"Make {made!r} first, and name that under `{key}`.")

@@ -144,7 +144,7 @@ def _command_of_packages(
     for package in packages:
         local = package.startswith((".", "/", "~", "file:", "link:", "-")) or package.endswith((".whl", ".tar.gz"))
         if not package.strip() or (local and not package.startswith("-e")):
-            raise _unknown(runner, f"{package!r} is no package of a registry, and no address of one")
+            raise _unknown(runner, f"{package!r} is neither a package of a registry nor an address of one")
     if installer == "uv" and packages[0].partition("==")[0] in ("python", "python3"):
         raise _unknown(runner, "it starts an interpreter and no package")
     return RunnerCommand(
@@ -171,11 +171,11 @@ def _next_value(rest: Iterator[str], runner: str, option: str) -> str:
 
 def _require_known_option(runner: str, word: str) -> None:
     if word not in _WITHOUT_EFFECT:
-        raise _unknown(runner, f"what `{word}` of {runner} does is not known")
+        raise _unknown(runner, f"`{word}` of {runner} is not supported")
 
 
 def _unknown(runner: str, why: str) -> ToolUnavailableError:
     return ToolUnavailableError(
-        f"what is confined is installed before it starts, and its package cannot be told from its command: {why}",
+        f"a confined server is installed before it starts, and its package cannot be read from its command: {why}",
         hint=f"Write `{runner} PACKAGE@VERSION`, or install it yourself and name its program.",
     )

@@ -112,7 +112,7 @@ def installed_program(
     if found is None:
         if not (asked.has_exact_versions or resolve):
             raise ToolUnavailableError(
-                f"it is confined, and which version of {', '.join(asked.packages)} it is was never decided",
+                f"it is confined, and which version of {', '.join(asked.packages)} to use was never decided",
                 hint=f"`pegboard update {name} --config FILE` installs the newest one, which stays until then.",
             )
         with _installing_alone(one.request):
@@ -311,7 +311,7 @@ def _program(one: _PackageInstallation, folder: Path) -> InstalledProgram:
     path = programs.get(one.asked.program) if one.asked.program else _only_program(one, folder, programs)
     if path is None:
         listed = ", ".join(sorted(programs)) or "none"
-        what = f"no program `{one.asked.program}`" if one.asked.program else "no program that is the one to start"
+        what = f"no program `{one.asked.program}`" if one.asked.program else "no single program to start"
         how = "-p PACKAGE PROGRAM" if one.asked.installer == "npm" else "--from PACKAGE PROGRAM"
         raise ToolUnavailableError(
             f"{', '.join(one.asked.packages)} has {what}; it has: {listed}",

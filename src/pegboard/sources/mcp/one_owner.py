@@ -47,5 +47,5 @@ class ServerOwnership:
             except OtherOwnerError:
                 continue
         raise ToolUnavailableError(
-            f"Server {server.name} does not stay with any process.", hint="See the logs of those that run it."
+            f"Server {server.name} cannot be kept by any process.", hint="See the logs of those that run it."
         )

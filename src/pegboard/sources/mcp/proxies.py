@@ -96,9 +96,7 @@ class _LazyProxyTransport(httpx2.AsyncBaseTransport):
     def _open_transport(self) -> httpx2.AsyncHTTPTransport:
         shown, scheme = self._named.shown, self._named.address.partition("://")[0].lower()
         if scheme not in _KINDS:
-            raise ProxyUnusableError(
-                f"the proxy of {shown} is of no kind that is known here", self._advice_without_proxy
-            )
+            raise ProxyUnusableError(f"the proxy of {shown} is of an unknown kind", self._advice_without_proxy)
         options = {**self._options, "verify": tls()}
         try:
             return httpx2.AsyncHTTPTransport(proxy=httpx2.Proxy(self._named.address), **options)

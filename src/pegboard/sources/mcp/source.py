@@ -665,4 +665,4 @@ def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict
 
 def _needs_login(spec: ServerSpec, scopes: tuple[str, ...]) -> ToolUnavailableError:
     """Return the error for whoever has no login to a server that wants one."""
-    return Fault(reason="it wants a login", hint=login_hint(spec), scopes=scopes).error(spec)
+    return Fault(reason="it requires a login", hint=login_hint(spec), scopes=scopes).error(spec)

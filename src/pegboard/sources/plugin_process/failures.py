@@ -20,7 +20,7 @@ def error_of(reported: JsonObject, spec: PluginSpec, process: ProcessSpec) -> Ex
     if not reported.get("unavailable"):
         return _exception_named(str(reported["type"]), message)
     if (path := _out_of_reach(reported, spec)) is not None:
-        message = f"{message.removesuffix('.')}: {path} is out of reach, since the plugin is confined."
+        message = f"{message.removesuffix('.')}: {path} is out of reach, because the plugin is confined."
         hint = f"Let it read that: `confine: {{read: [{path if 'path' in reported else path.parent}]}}`."
     elif names := list(unread_variables(f"{message} {hint}", process)):
         hint = f"Let the process of the plugin have it: `needs: {{env: [{', '.join(names)}]}}`."

@@ -88,7 +88,7 @@ def process_spec(
     except (TypeError, ValueError) as error:
         raise ToolUnavailableError(
             f"plugin '{spec.name}' runs in a process of its own, and its overrides cannot be written as JSON: {error}.",
-            hint="Give it what a file can say, or take `confine` away.",
+            hint="Give it values that JSON can express, or remove `confine`.",
             location=spec.place,
         ) from error
     return ProcessSpec(

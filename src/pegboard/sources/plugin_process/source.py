@@ -179,7 +179,7 @@ class PluginProcessSource:
             raise
         manifest = manifest_from_json(described["manifest"])
         if manifest is None:
-            raise ToolUnavailableError(f"plugin '{spec.name}' describes itself by what is no manifest.")
+            raise ToolUnavailableError(f"plugin '{spec.name}' sent an invalid manifest.")
         variant.code = described["code"]
         return manifest
 

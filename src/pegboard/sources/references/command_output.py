@@ -53,7 +53,7 @@ async def output_of(arguments: Sequence[str], reference: Reference, *, hint: str
     except TimeoutError:
         raise ToolUnavailableError(
             f"the command of {name} did not end within {within:g} s, and was killed",
-            hint=f"It can ask nobody: nothing can be typed into it. {alone}",
+            hint=f"It cannot ask for input. {alone}",
         ) from None
     finally:
         await _end_process(transport, printed)
@@ -68,7 +68,7 @@ async def output_of(arguments: Sequence[str], reference: Reference, *, hint: str
         return without_newline(printed.data.decode())
     except UnicodeDecodeError:
         raise ToolUnavailableError(
-            f"the command of {name} prints what is not UTF-8 text", hint="Let it print the value as text."
+            f"the command of {name} prints text that is not UTF-8", hint="Let it print the value as text."
         ) from None
 
 

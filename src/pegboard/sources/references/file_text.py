@@ -27,7 +27,7 @@ def text_of(path: Path, name: str) -> str:
     except FileNotFoundError:
         raise ToolUnavailableError(f"{name} does not exist", hint=f"Write the value into {path}.") from None
     except (OSError, ValueError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "no such path can be"
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "the path is not valid"
         raise ToolUnavailableError(f"{name} cannot be read: {reason}", hint=f"See {path}.") from None
     if len(data) > LONGEST:
         raise ToolUnavailableError(f"{name} is larger than 64 KiB", hint="Name a file that has the value alone.")

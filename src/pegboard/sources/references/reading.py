@@ -64,7 +64,7 @@ def _check_value(text: ByReference, value: str) -> str:
     if text.part in ("headers", "url") and not (value.isascii() and value.isprintable()):
         what = f"the header '{text.key}'" if text.part == "headers" else "`url`"
         raise ToolUnavailableError(
-            f"the value of {names} cannot stand in {what}: it has line breaks or characters that are not ASCII",
+            f"the value of {names} cannot be used in {what}: it has line breaks or characters that are not ASCII",
             hint="Store the value alone, in one line.",
         )
     if text.part == "url" and not value.lower().startswith(("http://", "https://")):
@@ -128,7 +128,7 @@ async def _value_from_file(reference: Reference) -> str:
     except TimeoutError:
         raise ToolUnavailableError(
             f"the file of {reference.text} could not be read within {PATIENCE:g} s",
-            hint="See whether its disk answers.",
+            hint="Check its disk.",
         ) from None
 
 

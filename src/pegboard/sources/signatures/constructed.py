@@ -131,7 +131,7 @@ class BuiltPlugin:
 def find_tool(tools: Mapping[str, T], plugin: str, name: str) -> T:
     """Return the tool of this name; raises ``ToolUnavailableError`` where it has gone."""
     if name not in tools:
-        raise ToolUnavailableError(f"plugin '{plugin}' has no tool '{name}' any more.")
+        raise ToolUnavailableError(f"plugin '{plugin}' no longer has the tool '{name}'.")
     return tools[name]
 
 

@@ -142,7 +142,7 @@ def _parameters_of_schema(
         return plain, Frozen({**schema, "type": "object"})
     unknown = [name for name in properties if name not in given]
     if unknown:
-        raise _unfit_error(called, f"its `schema` names '{unknown[0]}', which is none of its parameters")
+        raise _unfit_error(called, f"its `schema` names '{unknown[0]}', which is not one of its parameters")
     needed = [name for name, one in given.items() if one.default is one.empty and one.kind is not one.VAR_POSITIONAL]
     demanded = schema.get("required", ())
     if missing := [name for name in needed if name not in demanded]:

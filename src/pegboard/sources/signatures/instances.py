@@ -189,7 +189,7 @@ class Instances:
             family.unassigned = None if family.unassigned is task else family.unassigned
         function = (await asyncio.shield(task)).predicate(condition)
         if function is None:
-            raise ToolUnavailableError("its condition is not there any more.")
+            raise ToolUnavailableError("its condition no longer exists.")
         with plugin_output():
             answer = await run_in_thread(function, *given)
             return await answer if inspect.isawaitable(answer) else answer

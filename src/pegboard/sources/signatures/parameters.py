@@ -103,7 +103,7 @@ def construct(
 
 _ON_DEMAND: Final = "defer"
 _HOW_ON_DEMAND: Final = (
-    "MindRoom writes it for what is loaded on demand: here that is what stands in a toolkit of `allowed_toolkits`"
+    "MindRoom writes it for what is loaded on demand: here that is a tool in a toolkit of `allowed_toolkits`"
     " that is not among `initial_toolkits`."
 )
 """What is said of MindRoom's newer key, which stands among a tool's settings."""

@@ -90,7 +90,7 @@ class GraceStore:
         try:
             await self._store.aclose()
         except StoreUnavailableError as error:
-            log.error("Records of calls that are not written: %d. %s", sum(self._store.pending), error.message)
+            log.error("Records of calls that could not be written: %d. %s", sum(self._store.pending), error.message)
 
     async def _ask_for_token(self, since: float | None = None) -> ChangeToken:
         began, writes = self._clock(), self._writes

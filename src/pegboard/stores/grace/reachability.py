@@ -85,7 +85,9 @@ class Reachability:
         if before is None:
             now, left = time.time(), max(0.0, self._seconds_left())
             self._health = StoreHealth(lost_at=now, until=now + left, why=error.message)
-            text = "%s Calls of loaded tools go on for %.0f s; all that decides is refused until it is back."
+            text = (
+                "%s Calls of loaded tools go on for %.0f s; loads, switches and approvals are refused until it is back."
+            )
             log.warning(text, error.message, left)
             self._notify_health()
 
@@ -131,7 +133,7 @@ class Reachability:
         except StoreUnavailableError as error:
             self.note_lost(error)
         except StoreError as error:  # it answers
-            log.debug("the store does not give its token: %s", error)
+            log.debug("the token of the store cannot be read: %s", error)
         else:
             if self.lost is not None:
                 self._note_store_back()

@@ -245,7 +245,7 @@ async def _store_records(
         for record in records:
             name, last = str(record.values[0]), record.values[1]
             if name not in numbers or not isinstance(last, int):
-                raise record_not_valid(record, ValueError("nothing here has such numbers"))
+                raise record_not_valid(record, ValueError("there are no such numbers"))
             numbers[name] = max(numbers[name], last)
         return
     statement = _COUNT_ON if kind == "counter" else insert(kind, KINDS[kind])

@@ -127,7 +127,7 @@ class CopyReader:
     def _read_header(self) -> CopyHeader:
         line = self._next_line()
         if not line.startswith(f'{{"{_HEADER}":'.encode()):
-            self._refuse("This is no copy of a store")
+            self._refuse("This is not a copy of a store")
         found = self._check_line(line)
         if found.get(_HEADER) != FORMAT:
             self._refuse(f"The copy has the format {found.get(_HEADER)!r}; this Pegboard reads {FORMAT}")
@@ -188,7 +188,7 @@ class CopyReader:
             self._refuse("What the last line says does not fit the lines before it")
         self._line += 1
         if self._file.read(1):
-            self._refuse("Something is behind the last line of the copy")
+            self._refuse("There is more text after the last line of the copy")
 
     def _refuse(self, what: str) -> NoReturn:
         hint = "Nothing was changed. Make another copy with `pegboard store export`."

@@ -229,7 +229,7 @@ class Notifications:
             try:
                 await self._listen(backoff)
             except StoreError as error:
-                log.debug("changes of the store are not heard: %s", error)
+                log.debug("notifications of the store do not arrive: %s", error)
             await backoff.wait()
 
     async def _listen(self, backoff: Backoff) -> None:
@@ -243,7 +243,7 @@ class Notifications:
             echo = self._database.address.channel, f"{self._writer} ?"
             await self._database.read("SELECT pg_notify(?, ?)", *echo)
             if not await _wait_for_event(ECHO_SECONDS, self._echo):
-                log.info("changes of the store are not told here, as behind a pooler: they are asked for each time")
+                log.info("the database sends no notifications here, as behind a pooler: changes are polled")
                 await asyncio.sleep(DEAF_SECONDS)
                 return
             self._compare(await self._read_counters())
@@ -251,10 +251,10 @@ class Notifications:
             backoff.reset()
             while not await _wait_for_event(NET_SECONDS, self._lost):
                 if await self._missed_any():
-                    log.info("a change of the store was not told; it listens from the beginning")
+                    log.info("a notification of the store was lost; listening again")
                     return
         except psycopg.Error as error:
-            log.debug("changes of the store are not heard: %s", type(error).__name__)
+            log.debug("notifications of the store do not arrive: %s", type(error).__name__)
         finally:
             self._end_listening()
             await connection.close()

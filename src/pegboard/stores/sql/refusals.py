@@ -50,11 +50,11 @@ def not_opened_error(error: psycopg.Error, address: PostgresAddress) -> StoreErr
     if "password authentication failed" in text or "no password supplied" in text or "SASL" in text:
         return StoreError(
             f"{address.shown} refuses the user or the password.",
-            hint="Correct them in `store:`; characters like @ / : # stand there as %40 %2F %3A %23.",
+            hint="Correct them in `store:`; characters like @ / : # are written there as %40 %2F %3A %23.",
         )
     if "pg_hba.conf" in text:
         return StoreError(
-            f"{address.shown} does not let this user in from here (pg_hba.conf).",
+            f"{address.shown} does not allow this user from this host (pg_hba.conf).",
             hint="Let an administrator of the server permit it, with encryption (`?sslmode=require`) or without.",
         )
     if re.search(r'database "[^"]*" does not exist', text):
@@ -64,7 +64,7 @@ def not_opened_error(error: psycopg.Error, address: PostgresAddress) -> StoreErr
     if "unsupported startup parameter" in text:
         return StoreError(
             f"{address.shown}: the pooler in front of the server refuses an option of the address.",
-            hint="Remove what stands behind '?' in `store:`.",
+            hint="Remove the part after '?' in `store:`.",
         )
     return unavailable_error(address, _reason(error))
 
@@ -103,7 +103,7 @@ def _error_of_state(error: psycopg.Error, state: str, address: PostgresAddress) 
         case "3F000" | "42P01" | "42703" | "42704":
             return StoreSchemaError(
                 f"{address.shown}: tables of the schema '{address.schema}' are missing or of another version.",
-                hint="Put a backup back, or drop the schema: it is made again at the next start.",
+                hint="Put a backup back, or drop the schema: the next start creates it again.",
             )
         case _:
             return StoreError(f"{address.shown} cannot be read or written ({_reason(error)}).")

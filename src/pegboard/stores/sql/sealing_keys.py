@@ -64,14 +64,14 @@ class SealingKeys:
         except StoreError as error:
             problem = error.message
         except ImportError:
-            problem = "The extra mcp is missing, which has what opens it."
+            problem = "The extra mcp, which is needed to open it, is missing."
         return SealedState(place=place, there=len(rows), unopened=len(rows), problem=problem)
 
     def refusal(self, why: str, hint: str, *, stored: bool) -> StoreError:
         """Return the error for a key that cannot be had now; ``stored`` is whether something may be sealed with it."""
         shown = f"to that key, which `keyring get {SERVICE} '{self._name}'` prints where the keyring can be used."
         return StoreError(
-            f"The key of {self._place} cannot be had: {why}.",
+            f"The key of {self._place} cannot be read: {why}.",
             hint=f"{hint} Without the keyring, set {VARIABLE} {shown if stored else f'to a new key: {MAKE}'}".strip(),
             code="key_not_available",
         )
@@ -92,8 +92,8 @@ class SealingKeys:
             return keys
         if keys and value == keys[0].value:
             raise StoreError(
-                f"The environment variable {SECOND} holds the key that secrets are sealed with already.",
-                hint=f"Remove {SECOND}, or set it to another key, which is to open what it has sealed.",
+                f"The environment variable {SECOND} contains the key that secrets are sealed with now.",
+                hint=f"Remove {SECOND}, or set it to the older key that opens the other secrets.",
                 code="key_given_twice",
             )
         return [*keys, SealingKey(place="second", value=value)]
@@ -117,7 +117,7 @@ class SealingKeys:
                 raise self.refusal(error.message, error.hint, stored=needed) from None
             kept = None
         if kept is None and needed:
-            raise self.refusal("the keyring keeps nothing", "", stored=True)
+            raise self.refusal("the keyring does not keep values", "", stored=True)
         return [_key_of_keyring(kept) if kept is not None else self._made_in_file()]
 
     def _kept_keys(self, rows: Sequence[SealedRow]) -> list[SealingKey]:
@@ -222,6 +222,4 @@ def _decode_key(text: str, where: str) -> bytes:
         key = base64.b64decode(text.strip(), validate=True)
         if len(key) == BYTES:
             return key
-    raise StoreError(
-        f"{where} does not hold a key: {BYTES} bytes in base64.", hint=f"Make one: {MAKE}", code="key_not_valid"
-    )
+    raise StoreError(f"{where} is not a key: {BYTES} bytes in base64.", hint=f"Make one: {MAKE}", code="key_not_valid")

@@ -435,7 +435,7 @@ def error_of_file(error: sqlite3.Error, place: str) -> StoreError:
     if code in _DAMAGED:
         return StoreSchemaError(
             f"{place} is damaged or not a database ({error}).",
-            hint="Put a copy back, or move it away together with its -wal and -shm files: a new one is made then.",
+            hint="Put a copy back, or move it away together with its -wal and -shm files: a new one is then created.",
         )
     if code == sqlite3.SQLITE_READONLY:
         return StoreError(f"{place} cannot be written: it or its folder is read-only.", hint=_WRITABLE)
@@ -497,7 +497,7 @@ def _fault_of(path: Path) -> str:
     if path.is_dir():
         return "is a folder, not a file"
     if not path.exists():
-        return "is a link to nowhere"
+        return "is a broken link"
     if not path.is_file():
         return "is not an ordinary file"
     return "" if os.access(path, os.R_OK | os.W_OK) else "cannot be read and written: permission denied"

@@ -19,7 +19,7 @@ DESTRUCTIVE: Final = "destructive"
 _BY_KIND: Final[Mapping[ApprovalKind, str]] = {
     "confirm": "its source says that a person confirms it",
     "user_input": "its source says that a person fills in {fields}",
-    "external": "its source says that it is run elsewhere, and its result handed in",
+    "external": "its source says that the host program runs it",
 }
 
 
@@ -135,15 +135,15 @@ def _destructive(plugin: Plugin, tool: Tool, claims: CountedClaims) -> str:
     """Return why a tool may destroy something, or nothing; a believed server counts as it was first seen (A1, A4)."""
     said = tool.annotations.get("destructiveHint")
     if said is True and (plugin.kind != "server" or plugin.trusted):
-        return "it says that it may destroy something"
+        return "it is marked as destructive"
     if plugin.kind != "server" or reads_only(plugin, tool, claims.read_only):
         return ""
     if not plugin.trusted:
         return "it is not proven to be read-only"
     if said is False:
-        later = "it said otherwise, or nothing, when it was first seen"
-        return "" if tool.name in claims.harmless else f"that it destroys nothing does not count: {later}"
-    return "it does not say that it destroys nothing"
+        later = "it said something else, or nothing, when it was first seen"
+        return "" if tool.name in claims.harmless else f"its claim to be non-destructive is not trusted: {later}"
+    return "it is not marked as non-destructive"
 
 
 def demand_of(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | None:

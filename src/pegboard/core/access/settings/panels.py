@@ -293,7 +293,7 @@ def switch_name(permissions: CompiledPermissions, row: PanelRow) -> str:
 
 
 def _unknown(name: str, *, on: bool) -> PanelRow:
-    reason = Reason(code="unknown", text="Nothing of this name is known yet; it binds as soon as something is.")
+    reason = Reason(code="unknown", text="Nothing with this name is known yet; the switch applies as soon as there is.")
     return PanelRow(
         kind="unknown", name=name, label=name, description="", default=False, switch=on, on=False, reason=reason
     )

@@ -82,7 +82,7 @@ def fault_of(answer: object) -> str:
     if answer is True:
         return ""
     if answer is False or answer == "":
-        return "Its condition does not hold now."
+        return "Its condition is not met now."
     if isinstance(answer, str):
         return answer
     return f"Its condition answered with {type(answer).__name__}, neither a boolean nor a reason."

@@ -156,7 +156,7 @@ class Connection:
     def _still_starting_text(self) -> str:
         """Return in words that the start goes on, for how long, and what was printed last."""
         if self._turn_began_at is None:
-            return "it waits for its turn to start, after other servers"
+            return "it is queued to start, after other servers"
         what, took = "installing" if self.spec.fetched else "starting", self._start_took()
         lines = list(self._last.stderr) if self._last is not None else []
         said = f"; its last line on standard error: {lines[-1]}" if lines else ""

@@ -56,7 +56,7 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
         case httpx2.TransportError():
             return describe(leaf), "Start the server, or correct `url`."
         case ValidationError():
-            return f"its answer is not one of the protocol: {_first_fault(leaf)}", "Update the server."
+            return f"its answer does not follow the protocol: {_first_fault(leaf)}", "Update the server."
         case OSError() | ValueError() | RuntimeError():
             return one_line(str(leaf), limit=300), ""
         case _:

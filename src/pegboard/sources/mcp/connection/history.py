@@ -87,7 +87,7 @@ def fault_of(live: OpenConnection, reason: str, hint: str, mask: Callable[[str],
     if lines:
         printed.append("its last lines on standard error: " + " | ".join(lines))
     if live.invalid_lines and not live.any_message:
-        printed.append(f"it printed what is not MCP: {live.invalid_lines[0]!r}")
+        printed.append(f"it printed text that is not MCP: {live.invalid_lines[0]!r}")
     live.read_refusals(mask(reason))
     return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)), refused=tuple(live.refused))
 

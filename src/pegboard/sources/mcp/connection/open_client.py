@@ -92,7 +92,7 @@ def _transport(
 
 async def _refuse(*_: Any) -> types.ErrorData:
     """Refuse: what a server asks is taken before the SDK sees it (:mod:`..wire.server_requests`)."""
-    return types.ErrorData(code=types.INVALID_REQUEST, message="There is nobody to ask.")
+    return types.ErrorData(code=types.INVALID_REQUEST, message="There is no one to ask.")
 
 
 def _begin_logs(live: OpenConnection) -> None:

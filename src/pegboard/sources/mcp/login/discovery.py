@@ -162,7 +162,7 @@ def _require_issuer(spec: ServerSpec, found: IssuerMetadata, issuer: str) -> Non
 
 def _unspecified_issuer_error(spec: ServerSpec, issuer: str) -> ToolUnavailableError:
     return ToolUnavailableError(
-        f"{spec.label} wants a login by {issuer}, and `client_secret` is sent only to an issuer that the configuration "
+        f"{spec.label} wants a login by {issuer}, but `client_secret` is sent only to an issuer that the configuration "
         "names, or that has the server's own origin.",
         hint=f"If that is the issuer that you have the secret from, add `issuer: {issuer}` to `auth` in "
         f"`{spec.section}`.",
@@ -171,4 +171,6 @@ def _unspecified_issuer_error(spec: ServerSpec, issuer: str) -> ToolUnavailableE
 
 
 def _unusable(spec: ServerSpec, why: str) -> ToolUnavailableError:
-    return ToolUnavailableError(f"{spec.label} wants a login, and none can be made: {why}.", location=spec.place)
+    return ToolUnavailableError(
+        f"{spec.label} requires a login, but the login cannot work: {why}.", location=spec.place
+    )

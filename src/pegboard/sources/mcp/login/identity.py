@@ -86,7 +86,7 @@ async def register(
     """
     if issuer.metadata.registration_endpoint is None:
         raise ToolUnavailableError(
-            f"{place_of(issuer.name)}, which issues the logins of {spec.label}, registers no clients by itself.",
+            f"{place_of(issuer.name)}, which issues the logins of {spec.label}, registers no clients.",
             hint=f"Register one there (redirect address: {redirect}), and set `auth: {{client_id, client_secret}}` "
             f"in `{spec.section}`.",
             location=spec.place,

@@ -39,7 +39,7 @@ _PAUSE: Final = 1.0
 _AGAIN: Final = 60.0
 """Seconds after which a grant that only its server refuses is shown to it again."""
 _OTHER_KEY: Final = (
-    "What is stored of it was sealed with another key: bring that key back (PEGBOARD_KEY, the keyring, or the file "
+    "It was sealed with another key: restore that key (PEGBOARD_KEY, the keyring, or the file "
     "beside the store whose name ends with .key), or log in again."
 )
 

@@ -201,7 +201,7 @@ class McpLogins:
         The gateway logs in for itself, or the server refuses the scopes that it asks for, fresh from a login.
         """
         if logs_in_for_gateway(spec):
-            scopes = f"; it wants one that allows {' '.join(need.scopes)}" if need.scopes else ""
+            scopes = f"; it requires one that allows {' '.join(need.scopes)}" if need.scopes else ""
             raise ToolUnavailableError(
                 f"{spec.label} is not available: it refuses the login of the gateway{scopes}.",
                 hint=f"Correct `auth` in `{spec.section}`.",
@@ -213,9 +213,9 @@ class McpLogins:
         if held is None or not held.counts() or held.grant.renewed or not set(need.scopes) <= set(held.grant.scopes):
             return
         raise ToolUnavailableError(
-            f"{spec.label} is not available: it wants a login that allows {' '.join(need.scopes)}, "
+            f"{spec.label} is not available: it requires a login that allows {' '.join(need.scopes)}, "
             "and refuses one that does.",
-            hint="Ask who runs it what the account lacks.",
+            hint="Ask its operator which rights the account lacks.",
             location=spec.place,
         )
 

@@ -227,7 +227,7 @@ class PendingLogins:
         known = asked is not None and secrets.compare_digest(asked.state.encode(), state.encode())
         if stored is None or asked is None or not known or owner not in (None, asked.pending.owner):
             raise _login_error(
-                "No login is pending under this address: it was completed, has expired, or is another's."
+                "No login is pending under this address: it was completed, has expired, or belongs to another person."
             )
         text = to_json(replace(asked, taken=True)).decode()
         expires_at = asked.pending.expires_at
@@ -317,7 +317,7 @@ def _require_issuer(asked: LoginRequest, said: str | None) -> None:
     demanded = asked.metadata.authorization_response_iss_parameter_supported
     if (said is None and not demanded) or said == expected:
         return
-    raise _login_error(f"The answer is not one of {place_of(expected)}, which was asked.")
+    raise _login_error(f"The answer does not come from {place_of(expected)}, which was asked.")
 
 
 def _login_error(why: str) -> UsageError:

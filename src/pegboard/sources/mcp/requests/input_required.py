@@ -65,4 +65,4 @@ async def _answer_question(key: str, request: Any, call: Call) -> JsonObject:
             params: object = cast("dict[str, Any]", request).get("params")
             return await ask(call, method, cast("JsonObject", params) if isinstance(params, dict) else {})
         case _:
-            raise InvalidAnswerError(f"its input request {key!r} is none of the protocol's")
+            raise InvalidAnswerError(f"its input request {key!r} is not part of the protocol")

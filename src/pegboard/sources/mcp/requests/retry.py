@@ -116,9 +116,7 @@ async def _connection_with_list(connection: Connection, spec: ServerSpec, tool: 
             return live
         if not joined:
             raise OtherDefinitionError
-    raise ToolUnavailableError(
-        f"{spec.label} ended each time when its tools had been read.", hint="See what it prints."
-    )
+    raise ToolUnavailableError(f"{spec.label} ended each time after its tools were read.", hint="Look at its output.")
 
 
 async def _run_once(
@@ -201,9 +199,7 @@ def _error_of_refusal(
     marked = http_failure(error)
     if is_call and marked is not None and marked[1] == _FORBIDDEN:  # by what is behind one tool, perhaps
         reason = f"{spec.label} refused {what!r} with HTTP 403: {one_line(error.message, limit=300)}."
-        return UpstreamError(
-            mask(reason), hint=f"What is sent as credentials (`{spec.section}`) may not be enough for it."
-        )
+        return UpstreamError(mask(reason), hint=f"The credentials in `{spec.section}` may not have enough rights.")
     if was_not_sent(error) or (marked is not None and marked[1] in {401, 403}):
         reason, hint = reason_of(error, spec)
         return Fault(reason=mask(reason), hint=hint).error(spec)

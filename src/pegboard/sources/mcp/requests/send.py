@@ -147,7 +147,7 @@ async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
         for tool in cast("list[dict[str, Any]]", raw["tools"]):
             name = tool["name"]
             if name in found:
-                live.drop(name, "it is listed twice; the first stands")
+                live.drop(name, "it is listed twice; the first one is used")
             elif name not in usable:
                 live.drop(name, "its x-mcp-header annotation is not valid")
             else:

@@ -82,12 +82,12 @@ def confined_launch(
     if reason := confining.available(confinement.network):
         if not confinement.if_possible:
             raise ToolUnavailableError(
-                f"it is to be confined, and cannot be: {reason}",
+                f"it has to be confined, and cannot be: {reason}",
                 hint=f"`if_possible: true` under `confine` in `{spec.section}` runs it unconfined there.",
             )
         if spec.name not in launches.unconfined:
             launches.unconfined.add(spec.name)
-            log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
+            log.warning("server %r RUNS UNCONFINED, with all rights of its user: %s (`if_possible`)", spec.name, reason)
         return Launch(command=command, args=spec.args, env=env, cwd=spec.cwd or launches.folder)
     program = package_program(spec, confinement, outside, resolve=launches.resolves)
     args, reads = spec.args, spec.reads

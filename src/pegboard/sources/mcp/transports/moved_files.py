@@ -41,7 +41,7 @@ def moved_file(spec: ServerSpec, package: str, env: Mapping[str, str], data: Pat
     if not file.exists() and (old := _kept_by_npx(spec.command, spec.args, env, package, before)) is not None:
         shutil.copyfile(old, file)
         log.warning(
-            "server %r is confined and cannot write its package: what it kept in %s is copied to %s, and goes on there",
+            "server %r is confined and cannot write its package: its data in %s was copied to %s and is used there",
             spec.name,
             old,
             file,

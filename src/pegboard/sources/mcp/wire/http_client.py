@@ -176,7 +176,7 @@ class WatchedClient(ProxiedClient):
             return response
         wanted: LoginChallenge | None = response.extensions.get(_WANTED_LOGIN)
         if wanted is not None:
-            return self._fail_request(request, response.status_code, LOGIN, "it wants a login", scopes=wanted.scopes)
+            return self._fail_request(request, response.status_code, LOGIN, "it requires a login", scopes=wanted.scopes)
         return self._error_of_response(request, response)
 
     async def _read_whole(self, response: httpx2.Response) -> httpx2.Response:

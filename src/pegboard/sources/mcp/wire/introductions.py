@@ -30,7 +30,7 @@ def make_usable(answer: dict[str, Any], live: OpenConnection) -> None:
         fault = _fault(model, answer)
         if fault is None or not _remove_member(answer, fault[0]):
             return
-        live.exclude(f"`{'.'.join(fault[0])}` of what it says of itself", fault[1])
+        live.exclude(f"`{'.'.join(fault[0])}` of its own description", fault[1])
 
 
 def _name(answer: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ def make_usable(page: dict[str, Any], live: OpenConnection) -> None:
         return
     cursor, meta = page.get("nextCursor"), page.get("_meta")
     if cursor is not None and not isinstance(cursor, str):
-        live.exclude("what follows a page of its tools", f"its cursor is {type(cursor).__name__}, not a text")
+        live.exclude("the cursor after a page of its tools", f"its cursor is {type(cursor).__name__}, not a text")
     page.clear()
     page.update(_MODERN if live.modern else {})
     page.update({"_meta": meta} if isinstance(meta, dict) else {})

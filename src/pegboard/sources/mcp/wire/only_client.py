@@ -63,7 +63,7 @@ class ProcessClient:
         if self._other is not None:
             return await self._other.ask(method, params)
         if self._client is None:
-            raise AskRefusedError("The client is of the newer era: it can be asked during calls alone.")
+            raise AskRefusedError("The client uses the newer protocol, in which it can be asked only during calls.")
         return await self._client.ask(method, params)
 
     def tell_servers(self, method: str, params: JsonObject) -> None:

@@ -48,7 +48,7 @@ _OF_CLIENT: Final = frozenset({ROOTS, *TASK_METHODS})
 PASSED_ON: Final = frozenset({MESSAGE, TASK_STATUS, "notifications/elicitation/complete"})
 """The notifications that go to the client of a call, beside progress."""
 
-NONE_IN_FLIGHT: Final = "No call is under way over this connection: Pegboard has nobody to ask."
+NONE_IN_FLIGHT: Final = "No call is running over this connection, so there is no one to ask."
 SEVERAL: Final = (
     "Several calls are under way over this connection and nothing says which of them this belongs to. "
     "From now on Pegboard makes one call at a time here."
@@ -229,7 +229,7 @@ class ServerRequests:
         """Answer a request that belongs to no call, or to nobody knows which."""
         if self.calls:
             log.warning(
-                "server %r asked for %s while %d calls were under way: refused; from now on it gets one call at a time",
+                "server %r asked for %s while %d calls were running: refused; from now on it gets one call at a time",
                 self.name,
                 ASKED[request.method],
                 len(self.calls),

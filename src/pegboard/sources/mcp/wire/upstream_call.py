@@ -25,7 +25,7 @@ class Call:
 
     ``meta`` is the ``_meta`` that goes along, ``progress`` takes reports. ``limit`` is set before anything
     is sent. ``before_answer`` takes what is to be passed on before the answer, in the order of arrival, where
-    the call goes around the SDK; it returns False where the answer is there already. ``passes_on`` is whether
+    the call goes around the SDK; it returns False where the answer already exists. ``passes_on`` is whether
     something was passed on by :meth:`pass_on` and not before the answer. ``forgotten`` is how
     often the list of the tools was forgotten when the call was let through: it is not sent once that is more.
     """
