@@ -2,7 +2,7 @@
 
 Every request of the development sets is searched for once, in its own words, over the whole catalog of its set, through
 a board whose host is the gateway (schemas in answers, calls through ``call_tool``). The turns of a dialogue share a
-session: a tool whose schema came in an earlier turn is no need any more. Then the model is assumed
+session: a tool whose schema came in an earlier turn is no need any longer. Then the model is assumed
 
 - to know the tool it needs when it is named, and to load in one call all that it needs of what was named;
 - where a needed tool is not named, to search once more, and to find it then: one more search of the same size, and

@@ -192,7 +192,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Servers and tasks: ``remove`` is a file without which a server does not start any more."""
+    """Servers and tasks: ``remove`` is a file without which a server no longer starts."""
 
     servers: Mapping[str, Any]
     tasks: tuple[Task, ...]

@@ -6,7 +6,7 @@ time that a step takes, and less what it computes: both are measured. On a busy 
 computes longer too, since its code and data are no longer at hand: the fastest tenth of the steps is next to what is
 computed undisturbed.
 
-The model answers at once, in two ways. A scripted model stands in the place of the framework's own, and a step is the
+The model answers at once, in two ways. A scripted model is in the place of the framework's own, and a step is the
 least that it can be: a step of Agno is 0.14 ms then, of which hardly anything is left beside a call that is decided,
 validated, audited and counted. With the framework's own model of OpenAI over Chat Completions, whose client answers in
 the process, the step has what each real one has: history and tools in the provider's form, and the answer out of it;
@@ -16,7 +16,7 @@ LangChain and Agno are run a third time (``hooks alone``): what their public int
 step to step, with hooks that hand on the same tools and calls and do nothing else.
 
 There are two readings of "over the bare framework". The list is the same on both sides within a row (``of bare``): the
-bare agent has tools with the definitions of the session's meta-tools beside the functions, which nobody calls. The
+bare agent has tools with the definitions of the session's meta-tools beside the functions, which no one calls. The
 catalog is the same where the bare framework lists all of it, as it must, and the session has 20 loaded (``of bare with
 the catalog``).
 """

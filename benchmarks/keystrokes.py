@@ -2,7 +2,7 @@
 
 ``python -m benchmarks keystrokes [--tools N] [--queries N] [--json]``. The tools are those of ``PEGBOARD_DATA``, on as
 many servers as it takes; an agent may use all of them, half, or one server's. The loop is watched by a task that
-wakes up every millisecond: what it waits for beyond that is what nobody else is answered.
+wakes up every millisecond: what it waits for beyond that is what no one else is answered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LETTERS = 40
 
 
 class Watch:
-    """The longest time for which the loop answered nobody, in milliseconds."""
+    """The longest time for which the loop answered no one, in milliseconds."""
 
     longest = 0.0
 

@@ -75,7 +75,7 @@ def _looked() -> float:
 
 @contextmanager
 def _no_api() -> Generator[None]:
-    """Let it look as if nobody had imported the API of OpenTelemetry, so that no provider can be configured."""
+    """Let it look as if no one had imported the API of OpenTelemetry, so that no provider can be configured."""
     api = sys.modules.pop(API)
     try:
         yield

@@ -31,7 +31,7 @@ settings.load_profile("pegboard")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test asks the keyring of whoever runs it, nor does what a test starts.
+# No test asks the keyring of the user who runs it, nor does what a test starts.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +79,7 @@ def fast_path() -> bool:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """Return the terminal of this process, at which somebody says yes to every question."""
+    """Return the terminal of this process, at which someone says yes to every question."""
     with Terminal("y") as terminal:
         monkeypatch.setattr(person, "TERMINAL", terminal.name)
         yield terminal
@@ -95,7 +95,7 @@ def trusted() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def vocabulary() -> object:
-    """Hold what tokens are counted by: reading it takes longer than most tests, and each board would read it anew."""
+    """Hold what tokens are counted by: reading it takes longer than most tests, and each board would read it again."""
     return tokens.vocabulary()
 
 

@@ -16,12 +16,12 @@ def sdk_command(script: str, *options: str) -> list[str]:
 
 
 def program_command(script: str, *options: str) -> list[str]:
-    """Return the command that runs a script, as seen from its current folder, without importing all of it anew."""
+    """Return the command that runs a script, as seen from its current folder, without importing all of it again."""
     return [*_starter(), script, *options]
 
 
 def pegboard_command(*arguments: str) -> list[str]:
-    """Return the command that runs `pegboard` with these arguments, without importing all of it anew."""
+    """Return the command that runs `pegboard` with these arguments, without importing all of it again."""
     return [*_starter(), "-m", "pegboard", *arguments]
 
 

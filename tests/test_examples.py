@@ -1,4 +1,4 @@
-"""Run what stands in examples/, from there and with the built wheel alone."""
+"""Run what is in examples/, from there and with the built wheel alone."""
 
 import json
 import os
@@ -30,7 +30,7 @@ AS_IN_ASYNCIO = """
 import ast, asyncio, sys
 asyncio.run(eval(compile(sys.argv[1], "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {}))
 """
-"""Runs a program whose `await` stands at the top level, as in `python -m asyncio`."""
+"""Runs a program whose `await` is at the top level, as in `python -m asyncio`."""
 WITHOUT_AGNO = "from importlib.util import find_spec; print(find_spec('agno') is None)"
 
 

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "pegboard"
 READMES = sorted(PACKAGE.rglob("README.md"))
 FILE_OR_FOLDER = re.compile(r"`([\w./-]+(?:\.(?:py|md)|/))(?::(\w+))?`(?: \(`([\w.]+)`\))?")
 REFERENCE = re.compile(r":(?:mod|class|func|meth):`([\w.]*\.[\w.]+)`")
-"""What is named with the module that it stands in; a bare name is one of its own module."""
+"""What is named with the module that it is in; a bare name is one of its own module."""
 
 
 def places(readme: Path) -> tuple[Path, ...]:

@@ -37,7 +37,7 @@ def test_both_services_start_the_users_own_configuration(home: str) -> None:
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """The program stands in for the command, which is not installed there; without systemd the page is read alone."""
+    """The program is in for the command, which is not installed there; without systemd the page is read alone."""
     unit = tmp_path / "pegboard.service"
     unit.write_text(block("ini").replace("%h/.local/bin/pegboard", "/bin/true"))
     if (verify := shutil.which("systemd-analyze")) is not None:

@@ -51,7 +51,7 @@ def test_counts_are_kept_for_the_next_start(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("written", ["", "{", "[]", '{"a": "b"}', "[" * 100_000, '{"a": -1, "b": true}'])
 def test_a_damaged_memory_costs_nothing_but_time(tmp_path: Path, written: str) -> None:
-    """F4: the counts are those of the tokenizer whatever stands in the file."""
+    """F4: the counts are those of the tokenizer whatever is in the file."""
     memory = tmp_path / "tokens.json"
     memory.write_text(written)
     counter = OfflineTokenCounter(memory)

@@ -110,7 +110,7 @@ def keep(durable: str) -> None:
             else:
                 server.start()
             print(line, end="", flush=True)
-        os.kill(server.get_pid() or 0, signal.SIGQUIT)  # at once: nothing of it is wanted any more
+        os.kill(server.get_pid() or 0, signal.SIGQUIT)  # at once: nothing of it is wanted any longer
         _wait_for_end(server.pgdata / "postmaster.pid")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Measure how the documents are written: ``python tools/prose.py [--json] [ROOT]``.
 
 Printed are the words of the README before its first command, the line of its first picture, words and sentences a
-paragraph, words in all, and how often each phrase of ``phrases.txt`` stands in documents and sources. Exit code 1:
+paragraph, words in all, and how often each phrase of ``phrases.txt`` is in documents and sources. Exit code 1:
 a phrase is used more often than the file allows.
 """
 
@@ -78,7 +78,7 @@ def allowed(file: Path = PHRASES) -> Mapping[str, int]:
 
 
 def used(root: Path = ROOT, phrases: Sequence[str] | None = None) -> Mapping[str, int]:
-    """Return how often each phrase stands in README, ``docs/`` and all text of the sources, whatever its case."""
+    """Return how often each phrase is in README, ``docs/`` and all text of the sources, whatever its case."""
     files = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "src").rglob("*.py")]
     files += [*(root / "src").rglob("*.html")]
     text = "\n".join(" ".join(file.read_text("utf-8").split()) for file in files)

@@ -1,4 +1,4 @@
-"""A pseudo-terminal at which somebody answers what a command asks."""
+"""A pseudo-terminal at which someone answers what a command asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMPT = re.compile(rb"\[y/N\] |Type '([^']+)' to accept it; anything else keeps
 
 
 class Terminal:
-    """Somebody who gives the same answer to every question; None closes the terminal instead.
+    """Someone who gives the same answer to every question; None closes the terminal instead.
 
     Where a name is to be typed, ``y`` is that name.
     ``name`` is the device. ``asked`` is everything that was printed there, the echo of the answers among it.

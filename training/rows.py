@@ -12,7 +12,7 @@ Floats = NDArray[np.float32]
 
 
 def counted(texts: Sequence[Sequence[int]], pieces: int) -> csr_matrix:
-    """Return how often each piece stands in each text."""
+    """Return how often each piece is in each text."""
     lengths = [len(ids) for ids in texts]
     columns = np.fromiter((number for ids in texts for number in ids), np.int32, sum(lengths))
     starts = np.concatenate([[0], np.cumsum(lengths)])

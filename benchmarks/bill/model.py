@@ -28,7 +28,7 @@ class ScriptedModel:
     """A model that knows what a turn takes.
 
     What is visible it calls. Where ``load_capability`` is there it loads the toolkit; where the definition of the
-    tool stands in the conversation it calls it through ``call_tool``; else it loads the toolkit, or searches with the
+    tool is in the conversation it calls it through ``call_tool``; else it loads the toolkit, or searches with the
     words of the user, by its habit.
     """
 
@@ -78,7 +78,7 @@ class ScriptedModel:
 
 
 def _defined(name: str, texts: Iterable[str]) -> bool:
-    """Return whether a definition with arguments stands in the texts."""
+    """Return whether a definition with arguments is in the texts."""
     pattern = re.compile(
         rf'"name":\s*"{name}",\s*(?:"loaded":\s*true,\s*)?"description":\s*"(?:[^"\\]|\\.)*",\s*"(?:arguments|inputSchema)"'
     )

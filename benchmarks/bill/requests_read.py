@@ -48,7 +48,7 @@ class Read:
 
 
 _DEFINES = re.compile(r'\\*"description\\*":')
-"""A description stands in definitions alone: no user, answer or call of these conversations has one."""
+"""A description is in definitions alone: no user, answer or call of these conversations has one."""
 
 
 def read(form: Form, body: Mapping[str, Any]) -> Read:

@@ -119,14 +119,14 @@ async def _asked(http: Http, method: str, path: str, document: object) -> Any:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
+    """Return a port of 127.0.0.1 that no one listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 async def listening(port: int, within: float = 60) -> None:
-    """Wait until somebody listens on a port of 127.0.0.1; raises ``CallError``."""
+    """Wait until someone listens on a port of 127.0.0.1; raises ``CallError``."""
     deadline = time.monotonic() + within
     while True:
         try:

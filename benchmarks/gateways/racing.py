@@ -24,9 +24,9 @@ from benchmarks.gateways.measuring import Running, Scale, Trial, echo, running, 
 
 FLIGHTS = (1, 8, 32)
 KILLS = 5
-"""How often an upstream is killed behind a gateway that starts it anew."""
+"""How often an upstream is killed behind a gateway that starts it again."""
 TRIES = 3
-"""How many calls a gateway gets to start it anew."""
+"""How many calls a gateway gets to start it again."""
 SLOW = 1.0
 """How long a call may take in a race, in seconds."""
 KILLED, OWN = "killed upstream → next call", "start and call without a gateway"

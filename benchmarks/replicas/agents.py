@@ -144,7 +144,7 @@ class Agent:
             self._load.answers["answered"] += 1
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return a result; a transport session whose owner is gone is begun anew, since nothing was done."""
+        """Return a result; a transport session whose owner is gone is begun again, since nothing was done."""
         while True:
             try:
                 return await self._client.request(method, params, timeout=PATIENCE)

@@ -91,7 +91,7 @@ def token(number: int) -> str:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody has now."""
+    """Return a port of the loopback that no one has now."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]

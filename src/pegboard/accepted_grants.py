@@ -77,7 +77,7 @@ class AcceptedGrants:
             by: who has edited it and may widen: what did not wait before counts at once, and is theirs in the trail.
 
         Raises:
-            StoreError: what was accepted cannot be read or stored, or the store may be somebody else's.
+            StoreError: what was accepted cannot be read or stored, or the store may be someone else's.
         """
         if self._store is None:  # the one that is open stays so, whatever is edited
             self._store = store_name(edited.store)
@@ -159,7 +159,7 @@ class AcceptedGrants:
                 return accepted
 
     async def note(self, accepted: Sequence[GrantChange], *, by: str) -> None:
-        """Leave a record of each change that somebody has accepted (X4)."""
+        """Leave a record of each change that someone has accepted (X4)."""
         await self._services.store.record(*(self._record(change, by=by) for change in accepted))
 
     async def accepted_elsewhere(self) -> bool:
@@ -206,7 +206,7 @@ class AcceptedGrants:
     def _accepted_text(self, stored: str | None) -> str | None:
         """Return what was accepted last: what the store says, or what this user's state folder says.
 
-        The store counts where replicas share it, and it is the one of before: what is in a file may be of anybody.
+        The store counts where replicas share it, and it is the one of before: what is in a file may be of anyone.
         """
         remembered = acceptance_of(self._name or "")
         if remembered is None:
@@ -236,7 +236,7 @@ class AcceptedGrants:
             log.log(level, "the acceptance is kept only in the store: %s", error)
 
     async def _switched_off(self) -> frozenset[str]:
-        """Return what is switched off at run time, for anybody."""
+        """Return what is switched off at run time, for anyone."""
         stored = await self._services.store.stored_permissions()
         for_one = (of_one for of_agent in stored.principal_switches.values() for of_one in of_agent.values())
         every = chain(stored.switches.values(), for_one)

@@ -50,9 +50,9 @@ FIRST: Final = """\
 class EditableFile:
     """The file of the configuration that a board has open.
 
-    ``reload`` takes up what is in the file, in somebody's name; ``reloading`` is held meanwhile. ``known`` gives the
+    ``reload`` takes up what is in the file, in someone's name; ``reloading`` is held meanwhile. ``known`` gives the
     own names of tools that are known, by plugin; ``accepted`` is what was accepted of files, ``file_waits`` whether
-    somebody else's edit of it waits.
+    someone else's edit of it waits.
     """
 
     source: Callable[[], ConfigurationSource]
@@ -101,7 +101,7 @@ class EditableFile:
         return WrittenText(file=found.file, text=found.text, digest=found.digest, secrets=secrets)
 
     def value(self, text: str, path: Sequence[str]) -> Any:
-        """Return what stands at a path of keys in a text, as it is written; None where nothing does."""
+        """Return what is at a path of keys in a text, as it is written; None where nothing does."""
         return value_at(text, path, file=self.file)
 
     def servers(self, text: str) -> tuple[str, ...]:
@@ -173,14 +173,14 @@ class EditableFile:
         await kept_secrets.keep(self.services.store, known, value)
 
     async def save(self, text: str, *, expected: str, by: str, decision: str, reason: str) -> str:
-        """Put a text in the place of the one with a digest, take it up in somebody's name, and return its digest.
+        """Put a text in the place of the one with a digest, take it up in someone's name, and return its digest.
 
         Raises:
             ConfigError: it was changed meanwhile, or cannot be written.
         """
         self._require_file()
         async with self.reloading:
-            await self.reload()  # what somebody else has edited waits, or counts, as theirs
+            await self.reload()  # what someone else has edited waits, or counts, as theirs
             if self.file_waits():
                 raise ConfigError(
                     f"{self.file} was changed outside Pegboard, and the change waits for a person.",

@@ -67,7 +67,7 @@ def confine_servers(
 ) -> ConfinedServers:
     """Return servers with `confine` for those that are fetched when they start and say nothing of it.
 
-    One that is given all of the disk is left as it is: no confinement grants that.
+    One that is given all of the disk is left unchanged: no confinement grants that.
 
     Args:
         servers: in our own shape, as they are to be written.
@@ -91,7 +91,7 @@ def confinable(file: ServerFile) -> ServerFile:
 
 
 def _why_not_confined(network: tuple[int, ...] | None = None) -> str:
-    """Return why nothing is confined that the file does not say: what this system has not, or nobody has tried."""
+    """Return why nothing is confined that the file does not say: what this system has not, or no one has tried."""
     from pegboard.sources.confinement import available
 
     if sys.platform == "darwin":

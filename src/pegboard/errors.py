@@ -12,7 +12,7 @@
     │   └── StoreSchemaError     a database that is damaged, or newer than this version
     ├── ToolUnavailableError a plugin that is granted but cannot run now (P6)
     │   ├── OverrideError        one of its inline overrides does not fit (T1)
-    │   └── NeedsLoginError      its server answers only to somebody who has logged in (G11)
+    │   └── NeedsLoginError      its server answers only to someone who has logged in (G11)
     ├── UpstreamError        a server that failed, hung or went away
     │   └── UpstreamTimeoutError it did not answer in time
     └── UsageError           a call of the library or the command that cannot mean anything
@@ -54,7 +54,7 @@ class PegboardError(Exception):
     """The root of all errors: what went wrong, where, and what would be right.
 
     ``code`` is stable and listed in ``docs/errors.md``; ``message`` is one sentence; ``hint`` is
-    what to do; ``location`` is the place in a file where the cause stands, if it stands in one.
+    what to do; ``location`` is the place in a file where the cause stands, if it is in one.
     """
 
     code = "error"
@@ -203,7 +203,7 @@ class OverrideError(ToolUnavailableError):
 
 
 class NeedsLoginError(ToolUnavailableError):
-    """A server that answers only to somebody who has logged in, or who may do more (G11)."""
+    """A server that answers only to someone who has logged in, or who may do more (G11)."""
 
     code = "needs_login"
 

@@ -1,4 +1,4 @@
-"""Keep a secret that somebody pasted: in the keyring, or sealed in the store where there is none (G13)."""
+"""Keep a secret that someone pasted: in the keyring, or sealed in the store where there is none (G13)."""
 
 from __future__ import annotations
 

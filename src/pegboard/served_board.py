@@ -149,7 +149,7 @@ class _OperatorNotifier:
         self.console: ServedConsole | None = None
 
     def follow(self, _: object = None) -> None:
-        """Begin, once the configuration names somebody."""
+        """Begin, once the configuration names someone."""
         if self._sender is None and self._board.configuration.notify:
             from pegboard.console.hooks.http_messenger import HttpMessenger
             from pegboard.console.hooks.sender import HookSender

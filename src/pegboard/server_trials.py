@@ -70,7 +70,7 @@ class ServerFinderOfBoard:
         return await asyncio.to_thread(self._installed_servers)
 
     async def read_written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
-        """Return a server that somebody has written by hand."""
+        """Return a server that someone has written by hand."""
         plain, variables = with_references(name, entry)
         server = ReadServer(name=name, entry=plain, variables=variables)
         return self._found_servers(ReadServers(title="", file="", servers=(server,)))

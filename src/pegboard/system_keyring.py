@@ -10,7 +10,7 @@ from pegboard.errors import PegboardError
 from pegboard.support.installed import install_hint
 
 SERVICE: Final = "pegboard"
-"""The service under which everything of Pegboard stands there, by its name."""
+"""The service under which everything of Pegboard is there, by its name."""
 
 T = TypeVar("T")
 

@@ -27,14 +27,14 @@ IDLE = 30.0
 """Seconds without a count after which the vocabulary is dropped."""
 
 _IN_USE: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""The vocabulary while somebody counts: boards of one process share it."""
+"""The vocabulary while someone counts: boards of one process share it."""
 _RUN = re.compile(rf"\S{{{LONGEST_RUN}}}|\s{{{LONGEST_RUN}}}")
 
 
 class OfflineTokenCounter:
     """A counter of o200k tokens; the vocabulary ships with the package and is read on first use.
 
-    Reading it takes a third of a second and 45 MB: it is dropped where a loop runs and nobody counts
+    Reading it takes a third of a second and 45 MB: it is dropped where a loop runs and no one counts
     for a while, and the counts are kept in ``memory``, a file, for the next start.
     """
 
@@ -72,7 +72,7 @@ class OfflineTokenCounter:
         return self._vocabulary.encode_ordinary
 
     def _rest_later(self) -> None:
-        """Drop the vocabulary once nobody has counted for a while."""
+        """Drop the vocabulary once no one has counted for a while."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -125,7 +125,7 @@ def _read_counts(path: Path | None) -> dict[str, int]:
 
 
 def _write(path: Path, counts: dict[str, int]) -> None:
-    """Put a file with the counts in place of the one that is there; where that cannot be, they are counted anew."""
+    """Put a file with the counts in place of the one that is there; where that cannot be, they are counted again."""
     import tempfile
 
     with suppress(OSError):

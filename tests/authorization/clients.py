@@ -19,7 +19,7 @@ ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
 CODE_AND_REFRESH = ["authorization_code", "refresh_token", DEVICE_CODE]
 
-# Known before anybody registers: id → secret, way to show it, grants.
+# Known before anyone registers: id → secret, way to show it, grants.
 KNOWN: dict[str, tuple[str | None, str, list[str]]] = {
     "known": ("known-secret-0001", "client_secret_post", CODE_AND_REFRESH),
     "known-basic": ("known-secret-0002", "client_secret_basic", CODE_AND_REFRESH),
@@ -85,7 +85,7 @@ async def described_client(address: str, options: Options) -> OAuthClientInforma
     """Return the client that is described at an address which is its id; None where there is none or it lies."""
     if address in options.client_documents:
         document = options.client_documents[address]
-    elif urlsplit(address).hostname in LOOPBACK:  # the tests ask nobody on the network
+    elif urlsplit(address).hostname in LOOPBACK:  # the tests ask no one on the network
         async with httpx2.AsyncClient(verify=False, trust_env=False, timeout=5) as http:
             answer = await http.get(address, follow_redirects=False)
         try:

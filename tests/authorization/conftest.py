@@ -1,4 +1,4 @@
-"""One site for all tests of it; each begins anew."""
+"""One site for all tests of it; each begins again."""
 
 from collections.abc import Iterator
 

@@ -39,7 +39,7 @@ class DeviceFlow:
         self._codes: dict[str, DeviceLogin] = {}  # by what the machine holds
 
     def start(self, client: OAuthClientInformationFull, form: dict[str, str]) -> Response:
-        """Answer a machine that wants somebody to log it in.
+        """Answer a machine that wants someone to log it in.
 
         Raises: TokenError where the resource or a scope is a wrong one.
         """

@@ -102,7 +102,7 @@ class Grants(OAuthAuthorizationServerProvider[Code, Refresh, Access]):
         return f"{self.origin}/consent?request={number}"
 
     def wrong_resource(self, resource: str | None) -> str | None:
-        """Say what is wrong with the resource that somebody asks a token for; None if nothing is."""
+        """Say what is wrong with the resource that someone asks a token for; None if nothing is."""
         if resource is None:
             return "resource is missing" if self.options.demand_resource else None
         known = (self.resource, *self.options.protects)
@@ -230,7 +230,7 @@ class Grants(OAuthAuthorizationServerProvider[Code, Refresh, Access]):
         self.access.clear()
 
     def log_out_all(self) -> None:
-        """Take back everything that was given to anybody; registrations stay."""
+        """Take back everything that was given to anyone; registrations stay."""
         for token in (*self.access.values(), *self.refresh.values()):
             token.family.revoked = True
 

@@ -2,7 +2,7 @@
 
 A row is one story: a call of `tool` with `options`, and a person who follows the address of the login that it asks for
 (as the account `ada`). Where there is a second part, `then` is switched on, `control` happens (`expire` goes without
-saying), and the tool is called once more, with nobody there.
+saying), and the tool is called once more, with no one there.
 """
 
 from collections.abc import Mapping

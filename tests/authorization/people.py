@@ -28,7 +28,7 @@ async def authorize(request: Request, grants: Grants) -> Response:
 
 
 def consent(request: Request, grants: Grants) -> Response:
-    """Ask a person whether the client may act for them, or answer for them where nobody is to be asked."""
+    """Ask a person whether the client may act for them, or answer for them where no one is to be asked."""
     number = request.query_params.get("request", "")
     asked = grants.asked.get(number)
     if asked is None:

@@ -31,7 +31,7 @@ TOOLS = {
 NEEDED = {"write": {BASE_SCOPE, "write"}}
 CALLS = {"tools/call", "resources/read", "prompts/get", "completion/complete"}
 ME = "linear://me"
-"""A resource that everybody has: each their own."""
+"""A resource that everyone has: each their own."""
 
 
 def said(text: str, structured: dict[str, Any] | None = None) -> types.CallToolResult:

@@ -1,4 +1,4 @@
-"""A client with the SDK's own login, for whoever tests this server or compares with the SDK."""
+"""A client with the SDK's own login, for anyone who tests this server or compares with the SDK."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

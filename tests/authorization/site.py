@@ -34,7 +34,7 @@ class LoginSite:
         self._post("options", changes)
 
     def reset(self, **options: Any) -> None:
-        """Forget everything, and begin anew with these options."""
+        """Forget everything, and begin again with these options."""
         self._post("reset", options)
 
     def expire(self) -> None:
@@ -42,7 +42,7 @@ class LoginSite:
         self._post("expire")
 
     def log_out_all(self) -> None:
-        """Take back every token of everybody; registrations stay."""
+        """Take back every token of everyone; registrations stay."""
         self._post("logout-all")
 
     def forget_clients(self) -> None:

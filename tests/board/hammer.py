@@ -1,6 +1,6 @@
 """Load and unload in many sessions at once; usage: hammer.py CONFIG WORKER SESSIONS SECONDS.
 
-Every task owns one toolkit, and every session is hammered by every process: nobody may lose what
+Every task owns one toolkit, and every session is hammered by every process: no one may lose what
 another one did. Prints how many operations it did, and each answer that was not expected.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 Call = Callable[[str, dict[str, Any]], Awaitable[str]]
-"""Calls a tool on somebody's behalf, and returns the text of the answer."""
+"""Calls a tool on someone's behalf, and returns the text of the answer."""
 
 PRINCIPALS = ("ada", "bob")
 SCOPES: Mapping[str, Mapping[str, Any]] = {
@@ -60,13 +60,13 @@ def drawer():
 
 
 def secret(who: str) -> str:
-    """Return what somebody keeps, and nobody else may read."""
+    """Return what someone keeps, and no one else may read."""
     return f"secret-of-{who}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keeper:
-    """How somebody keeps a secret in a plugin, and looks for what is kept there; whether it stays there."""
+    """How someone keeps a secret in a plugin, and looks for what is kept there; whether it stays there."""
 
     keep: Callable[[Call, str, int], Awaitable[str]]
     look: Callable[[Call], Awaitable[str]]

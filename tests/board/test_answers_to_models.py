@@ -67,7 +67,7 @@ async def leases(session: Session) -> list[str]:
 
 @pytest.mark.parametrize("host", [Host(), COLD, GATEWAY])
 async def test_a_search_loads_what_is_clear_and_one_more_step_calls_it(opened: Opened, host: Host) -> None:
-    """D1, D2, X4: by an ordinary load, which lapses when nobody uses what nobody asked for."""
+    """D1, D2, X4: by an ordinary load, which lapses when no one uses what no one asked for."""
     async with opened("log", "diff") as board:
         session = await board.session(session_id="s", host=host)
         document = await asked(session)

@@ -21,7 +21,7 @@ async def plugins(session: Session) -> set[str]:
 
 
 async def test_an_agent_with_a_loadout_takes_the_registered_plugins_of_its_categories() -> None:
-    """L9, JD57: nobody names them; a pattern of another agent never reaches them."""
+    """L9, JD57: no one names them; a pattern of another agent never reaches them."""
     agents = {"developer": {"loadout": "developer"}, "other": {"discoverable": ["*"]}, "small": {"loadout": "minimal"}}
     async with Pegboard.open({"store": "memory:", "agents": agents}) as board:
         assert {"file", "shell", "git", "github", "search", "memory"} <= board.world.catalog.plugins.keys()

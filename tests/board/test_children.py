@@ -99,7 +99,7 @@ async def test_an_unknown_loadout_is_refused_and_nothing_is_stored(board: Pegboa
 
 
 async def test_a_change_of_loadout_is_an_event(board: Pegboard, lead: Session) -> None:
-    """L7: for whoever keeps a list of tools elsewhere."""
+    """L7: for anyone who keeps a list of tools elsewhere."""
     heard: list[str] = []
     board.on("loadout_changed", lambda record: heard.append(str(record["subject"])))
     await lead.use_loadout("minimal")

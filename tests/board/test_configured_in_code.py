@@ -207,7 +207,7 @@ async def test_a_loadout_of_code_shadows_a_built_in_one_and_not_one_of_the_file(
 
 
 async def test_a_registered_loadout_with_a_cycle_or_an_unknown_parent_warns(caplog: pytest.LogCaptureFixture) -> None:
-    """L3, L9: neither raises; what is wrong stands in the log and in the problems of the configuration."""
+    """L3, L9: neither raises; what is wrong is in the log and in the problems of the configuration."""
     async with Pegboard.open(config(tools=["git"])) as board:
         board.loadouts.register(Loadout(name="one", parent="two", plugins=("git",)))
         assert "code: loadouts.one.extends: loadout 'two' is not defined; the chain ends here." in caplog.text

@@ -254,7 +254,7 @@ async def test_a_tool_that_was_denied_since_leaves_no_trace(opened: Open) -> Non
 
 
 async def test_a_tool_that_is_gone_leaves_no_trace(opened: Open) -> None:
-    """P9: neither one that no configuration brings any more nor one that never was."""
+    """P9: neither one that no configuration brings any longer nor one that never was."""
     store = MemoryStore()
     store.remember_later(UseRecord(2e9, "ada", "assistant", "will it rain", "gone/forecast"))
     store.remember_later(UseRecord(2e9, "ada", "assistant", "will it rain", "no id"))
@@ -321,7 +321,7 @@ async def test_an_agent_may_remember_where_the_others_do_not(opened: Open) -> No
 
 
 async def test_forgetting_ends_what_is_remembered_and_what_was_said(opened: Open) -> None:
-    """S1: of one principal or agent; it stands in the audit trail, without what was forgotten."""
+    """S1: of one principal or agent; it is in the audit trail, without what was forgotten."""
     async with opened() as (board, ranker):
         for principal, agent in (("ada", "assistant"), ("ada", "other"), ("bob", "assistant")):
             session = await session_of(board, principal, agent)

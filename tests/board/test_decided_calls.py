@@ -276,7 +276,7 @@ async def test_the_changes_are_what_joined_and_left_since_the_newest_surface(boa
 
 
 async def test_who_asked_before_is_told_without_deciding_anew_as_long_as_it_holds(board: Pegboard) -> None:
-    """A1, P4: adapters need not decide a call twice that nobody approves; a switch counts at once."""
+    """A1, P4: adapters need not decide a call twice that no one approves; a switch counts at once."""
     ada = await board.session(agent="ada", session_id="s")
     assert await ada.runs_unasked("count") is False
     for _ in range(2):  # the first call constructs the plugin

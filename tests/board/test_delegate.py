@@ -66,7 +66,7 @@ async def test_without_a_callback_it_is_not_listed_and_says_why(board: Pegboard)
 
 
 async def test_an_agent_that_does_not_list_it_has_none(board: Pegboard) -> None:
-    """P8, P9: nobody gets it by itself."""
+    """P8, P9: no one gets it by itself."""
     board.on_delegate = names_of_child
     outsider = await opened(board, "outsider")
     assert await names(outsider) == ["fetch", "add"]
@@ -175,7 +175,7 @@ async def test_a_session_without_an_id_delegates_too(board: Pegboard) -> None:
 
 
 async def test_a_child_too_deep_is_refused_to_the_host(board: Pegboard) -> None:
-    """P8: the same bound for whoever opens one."""
+    """P8: the same bound for anyone who opens one."""
     child = await opened(board)
     for _ in range(3):
         child = await child.child("general")

@@ -205,7 +205,7 @@ def write(path: Path, document: dict[str, Any]) -> None:
 
 
 async def powers(board: Pegboard) -> set[tuple[object, ...]]:
-    """Return what somebody may, by every part of a configuration that says so."""
+    """Return what someone may, by every part of a configuration that says so."""
     await board.ready()
     found: set[tuple[object, ...]] = set()
     for agent in board.world.agents.values():
@@ -367,7 +367,7 @@ async def test_one_file_is_one_configuration_however_its_path_is_written(config:
 
 
 async def test_what_narrows_counts_at_once(config: Path) -> None:
-    """P10: under `ask` too, and nobody is asked; to take it back widens."""
+    """P10: under `ask` too, and no one is asked; to take it back widens."""
     async with Pegboard.open(config) as board:
         before = await powers(board)
         for name, document in NARROWER.items():
@@ -663,7 +663,7 @@ async def test_an_installed_plugin_stays_confined_once_the_file_says_nothing_of_
 
 
 async def test_an_installed_plugin_that_a_pattern_reaches_does_not_come_back_unconfined(config: Path) -> None:
-    """P10, A7: it is gone once the file says nothing of it, and to be there again is granted anew."""
+    """P10, A7: it is gone once the file says nothing of it, and to be there again is granted again."""
     bare = edited("agents", "b", {"discoverable": ["calc*"]})
     write(config, of(bare, "plugins", "calculator", {"confine": {"write": []}}))
     async with Pegboard.open(config) as board:

@@ -40,7 +40,7 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
 
 
 async def test_every_event_reaches_its_subscribers_until_they_leave(board: Pegboard) -> None:
-    """X4, S7: loaded, called, denied, unloaded, evicted and turn_ended; one that fails stops nobody."""
+    """X4, S7: loaded, called, denied, unloaded, evicted and turn_ended; one that fails stops no one."""
     seen: list[tuple[str, Any]] = []
     ended = [
         board.on(name, lambda record: seen.append((record["event"], record.get("subject"))))

@@ -158,7 +158,7 @@ def flag(tmp_path: Path) -> Path:
 
 
 async def test_what_an_agent_has_from_the_start_is_tried_in_every_process(flag: Path) -> None:
-    """P6: nobody has to load it by name again after a failure, nothing having been set or installed."""
+    """P6: no one has to load it by name again after a failure, nothing having been set or installed."""
     for ready in (False, False, True):
         await asyncio.to_thread(flag.touch) if ready else None
         sys.modules.pop("flag", None)

@@ -1,4 +1,4 @@
-"""A surface is made anew where something that it was made of is another, and only there."""
+"""A surface is made again where something that it was made of is another, and only there."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ async def test_what_another_object_of_the_session_loads_is_there(config: Path) -
 
 
 async def test_what_the_host_can_do_meanwhile_is_there(config: Path) -> None:
-    """P6: `delegate` is listed as soon as somebody runs what is delegated."""
+    """P6: `delegate` is listed as soon as someone runs what is delegated."""
     async with Pegboard.open(config) as board:
         session = await board.session(agent="mira", session_id="s")
         assert "delegate" not in (await session.surface()).names

@@ -1,4 +1,4 @@
-"""Plugins that are code of this process are known after a restart, before anybody loads them (X1)."""
+"""Plugins that are code of this process are known after a restart, before anyone loads them (X1)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def start(folder: Path) -> Start:
-    """Return what starts anew over the same store, with what was imported forgotten."""
+    """Return what starts again over the same store, with what was imported forgotten."""
 
     @asynccontextmanager
     async def started(config: Mapping[str, Any] = CONFIG) -> AsyncIterator[Pegboard]:
@@ -95,7 +95,7 @@ def forget_traces(folder: Path) -> None:
 
 
 def stored(folder: Path) -> bytes:
-    """Return all that stands in the file of the store, and beside it."""
+    """Return all that is in the file of the store, and beside it."""
     return b"".join(file.read_bytes() for file in folder.glob("state.db*"))
 
 
@@ -206,7 +206,7 @@ async def test_code_that_has_changed_is_known_as_it_was_until_it_answers(start: 
         board.on("catalog_changed", changes.append)
         session = await board.session(agent="a", session_id="s")
         assert "note_add" in {tool.wire for tool in (await session.snapshot()).permissions.permitted}
-        await session.surface()  # somebody looks: it is asked beside
+        await session.surface()  # someone looks: it is asked beside
         await until(lambda: not stale(board, "notes"))
         assert board.world.catalog.by_wire("note_wipe") is not None
         assert [change["plugin"] for change in changes] == ["notes"]
@@ -263,7 +263,7 @@ async def test_no_start_waits_for_code_that_takes_a_minute(start: Start, folder:
     edit(folder / "notes.py", WAITING + CHANGED)
     async with start() as board:
         session = await board.session(agent="a", session_id="s")
-        async with asyncio.timeout(4):  # less than anybody waits for a plugin that is not known
+        async with asyncio.timeout(4):  # less than anyone waits for a plugin that is not known
             surface = await session.surface()
             found = await session.search("add a note")
         assert "note_add" in {result.name for result in found.results}
@@ -292,7 +292,7 @@ async def test_a_toolkit_that_joins_at_run_time_is_known_too(start: Start) -> No
         await until(lambda: board.world.catalog.by_wire("kit_say") is not None)
 
 
-# -- what stands in the store -----------------------------------------------------------------------
+# -- what is in the store -----------------------------------------------------------------------
 
 
 def tampered(folder: Path, plugin: str, change: Callable[[str], str]) -> int:

@@ -158,7 +158,7 @@ async def test_a_destructive_tool_is_never_loaded_ahead(board: Pegboard) -> None
 
 
 async def test_what_was_loaded_ahead_and_nobody_used_goes_again(board: Pegboard) -> None:
-    """S7, D3: after five idle turns, also where the list of tools stays as it is."""
+    """S7, D3: after five idle turns, also where the list of tools stays unchanged."""
     session = await board.session(session_id="s", host=Host(delivery=("result",)))
     await session.surface(message=RAIN)
     assert {tool.wire for tool in (await session.surface(message=RAIN)).anticipated} == set(WEATHER_TOOLS)
@@ -206,14 +206,14 @@ async def test_without_a_message_or_an_id_nothing_is_loaded_ahead(board: Pegboar
 
 
 async def test_nothing_joins_an_array_that_is_cached(board: Pegboard) -> None:
-    """S5, D1: an addition to the list would write anew what is behind it."""
+    """S5, D1: an addition to the list would write again what is behind it."""
     host = Host(delivery=("array",), cache=Cache(tokens=20_000), context=20_000)
     warm = await board.session(session_id="s", host=host)
     assert (await warm.surface(message=RAIN)).anticipated == ()
 
 
 async def test_a_load_that_needs_the_room_gets_it(board: Pegboard) -> None:
-    """S9, X4: what nobody asked for ends, and the trail says so."""
+    """S9, X4: what no one asked for ends, and the trail says so."""
     evicted: list[Any] = []
     board.on("evicted", lambda record: evicted.append(record["subject"]))
     session = await board.session(agent="few", session_id="s")
@@ -224,7 +224,7 @@ async def test_a_load_that_needs_the_room_gets_it(board: Pegboard) -> None:
 
 
 async def test_what_is_loaded_ahead_is_audited_and_explained(board: Pegboard) -> None:
-    """X4, F5: who asks why a tool is there learns that nobody asked for it."""
+    """X4, F5: who asks why a tool is there learns that no one asked for it."""
     loaded: list[Any] = []
     board.on("loaded", loaded.append)
     session = await board.session(session_id="s")

@@ -1,4 +1,4 @@
-"""A store in a file that another program holds, or that nobody may write any more (S2, P6)."""
+"""A store in a file that another program holds, or that no one may write any longer (S2, P6)."""
 
 import asyncio
 import sqlite3

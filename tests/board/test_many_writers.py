@@ -23,7 +23,7 @@ async def hammer(config: Path, worker: int) -> list[str]:
 
 
 async def test_fifty_sessions_hammered_by_four_processes_lose_nothing(tmp_path: Path):
-    """S2, MR51: no lost update, no lock error that a user sees, no lease that nobody holds."""
+    """S2, MR51: no lost update, no lock error that a user sees, no lease that no one holds."""
     (tmp_path / "kits.py").write_text("".join(f"def tool{i}() -> str:\n    return ''\n\n" for i in range(PROCESSES)))
     lines = ["plugins: {kits: {python: kits}}", "toolkits:"]
     lines += [f"  kit{i}: {{tools: [tool{i}]}}" for i in range(PROCESSES)]

@@ -98,7 +98,7 @@ async def test_what_was_unloaded_is_not_loaded_again_by_a_call_of_the_same_turn(
 
 
 async def test_an_unloaded_tool_leaves_with_the_next_request_as_the_message_says(board: Pegboard) -> None:
-    """D2, MR44: until then it keeps its place on the surface, no call of it runs, and nobody else loses it."""
+    """D2, MR44: until then it keeps its place on the surface, no call of it runs, and no one else loses it."""
     session = await board.session(agent="seed", session_id="s")
     other = await board.session(agent="seed", session_id="s", principal="bob")
     for one in (session, other):

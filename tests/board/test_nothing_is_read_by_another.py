@@ -56,5 +56,5 @@ async def test_in_hundreds_of_interleavings_nobody_reads_what_another_keeps(boar
 
 
 def taken(what: str, name: str, call: Call, who: str, number: int) -> Awaitable[str]:
-    """Return the answer of one step of somebody."""
+    """Return the answer of one step of someone."""
     return KEEPERS[name].keep(call, who, number) if what == "keep" else KEEPERS[name].look(call)

@@ -1,4 +1,4 @@
-"""What plugins keep in objects belongs to somebody, through the library (G9)."""
+"""What plugins keep in objects belongs to someone, through the library (G9)."""
 
 import sys
 from collections.abc import AsyncIterator

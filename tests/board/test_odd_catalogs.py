@@ -1,4 +1,4 @@
-"""Catalogs and requests that nobody would write on purpose: equal names, moved names, odd texts."""
+"""Catalogs and requests that no one would write on purpose: equal names, moved names, odd texts."""
 
 import json
 from pathlib import Path

@@ -70,7 +70,7 @@ async def test_agents_name_what_a_package_brings(caplog: pytest.LogCaptureFixtur
 
 
 async def test_what_nobody_names_brings_nothing_and_breaks_nothing() -> None:
-    """T11, T3: the member that there is not is an error for whoever names its toolkit alone."""
+    """T11, T3: the member that there is not is an error for anyone who names its toolkit alone."""
     async with Pegboard.open(config(discoverable=["*"])) as board:
         assert board.toolkits.all() == ()
         assert (await (await board.session(session_id="s")).use_loadout("reviewer")).status == "ok"

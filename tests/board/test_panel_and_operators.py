@@ -78,7 +78,7 @@ def by_name(rows: tuple[Any, ...]) -> dict[str, Any]:
 
 
 async def test_the_panel_shows_atomic_tools_and_plugins_outside_toolkits(config: Path) -> None:
-    """T6, SJ11: label, default, switch, state and reason of each; what a toolkit has stands in it alone."""
+    """T6, SJ11: label, default, switch, state and reason of each; what a toolkit has is in it alone."""
     async with Pegboard.open(config, env={"SCHEDULER_TOKEN": "s3cret-token"}) as board:
         shown = await board.permissions.panel("sea")
         rows = by_name(shown)

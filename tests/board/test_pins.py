@@ -70,7 +70,7 @@ def listed(tmp_path: Path) -> Listed:
 
 
 def in_store(listed: Listed, *statements: str) -> None:
-    """Change what is stored, as somebody with the file does."""
+    """Change what is stored, as someone with the file does."""
     with closing(sqlite3.connect(listed.config.with_name("state.db"))) as connection, connection:
         for statement in statements:
             assert connection.execute(statement).rowcount > 0

@@ -47,7 +47,7 @@ async def test_a_call_that_ran_before_is_judged_anew_after_every_change(board: P
 
 
 async def test_what_was_computed_for_hosts_does_not_grow_with_the_cache_of_a_host(board: Pegboard) -> None:
-    """F4: a host sets its cache anew at every step."""
+    """F4: a host sets its cache again at every step."""
     session = await board.session(session_id="x", host=Host(delivery=("result", "array"), cache=Cache()))
     await session.load("notes")
     kept = (await session.snapshot()).permissions.derived

@@ -1,4 +1,4 @@
-"""A library's host that takes loads in their answers: its list stays as it is, and what it loads is called through."""
+"""A library's host that takes loads in their answers: its list stays unchanged, and what it loads is called through."""
 
 import json
 from collections.abc import AsyncIterator

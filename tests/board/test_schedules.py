@@ -1,4 +1,4 @@
-"""What agents planned is run where the host can, as its owner may then; else nobody runs it."""
+"""What agents planned is run where the host can, as its owner may then; else no one runs it."""
 
 import asyncio
 from collections.abc import AsyncIterator

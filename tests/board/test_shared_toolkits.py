@@ -107,7 +107,7 @@ async def test_explain_says_who_loaded_it(board: Pegboard) -> None:
 
 
 async def test_a_child_shares_nothing(board: Pegboard) -> None:
-    """S1, P8: nobody else has its session id."""
+    """S1, P8: no one else has its session id."""
     child = await (await session(board, "writer")).child("general")
     await child.load("paper")
     stored = await board.services.store.sessions()
@@ -115,7 +115,7 @@ async def test_a_child_shares_nothing(board: Pegboard) -> None:
 
 
 async def test_writers_of_both_agents_lose_nothing(board: Pegboard) -> None:
-    """S1, S2: whoever was overtaken in either state decides anew for both."""
+    """S1, S2: whoever was overtaken in either state decides again for both."""
     writer, reviewer = await session(board, "writer"), await session(board, "reviewer")
     for _ in range(20):
         await asyncio.gather(

@@ -79,7 +79,7 @@ async def test_taking_back_restores_exactly_what_stood_before(config: Path) -> N
 
 
 async def test_what_was_set_since_is_not_taken_back(config: Path) -> None:
-    """X4: not even in part; somebody else decided meanwhile."""
+    """X4: not even in part; someone else decided meanwhile."""
     async with Pegboard.open(config) as board:
         services = board.services
         action = await apply_plan(services, await plan_switch(services, AGENTS, "research", False), by="ada")
@@ -150,7 +150,7 @@ async def test_a_paused_plugin_is_denied_while_others_go_on(config: Path) -> Non
 
 
 async def test_where_one_of_them_cannot_be_set_none_is(config: Path) -> None:
-    """P2: an agent or name that there is not, and a plan that somebody saw before something changed."""
+    """P2: an agent or name that there is not, and a plan that someone saw before something changed."""
     async with Pegboard.open(config) as board:
         services = board.services
         with pytest.raises(UnknownAgentError):

@@ -94,7 +94,7 @@ class Call(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """Set a switch of the agent, for everybody."""
+    """Set a switch of the agent, for everyone."""
 
     name: str
     value: bool | None
@@ -258,7 +258,7 @@ class Conversation:
 
 
 def _plain(outcome: Any) -> Any:
-    """Return what somebody reads of an outcome."""
+    """Return what someone reads of an outcome."""
     match outcome:
         case CallAnswer():
             text = "".join(block.get("text", "") for block in outcome.result.content)

@@ -99,7 +99,7 @@ async def test_a_call_through_call_tool_that_is_safe_runs_at_once_on_a_lease_of_
 async def test_what_does_not_fit_destroys_or_waits_for_a_person_is_answered_with_its_schema(
     ada: Session, board: Pegboard, name: str, arguments: dict[str, Any]
 ) -> None:
-    """X1, A1: it is loaded, has not run, nobody was asked, and the next call is like one of any loaded tool."""
+    """X1, A1: it is loaded, has not run, no one was asked, and the next call is like one of any loaded tool."""
     first = await through(ada, name, **arguments)
     assert (first.status, first.is_error) == ("not_loaded", True)
     assert json.loads(first.result.content[1]["text"])["name"] == name

@@ -36,7 +36,7 @@ class Serving:
             self._lines.put(line)
 
     def until(self, text: str) -> str:
-        """Return everything written so far, once a text stands in it."""
+        """Return everything written so far, once a text is in it."""
         end = time.monotonic() + DEADLINE
         while text not in self.seen:
             self.seen += self._lines.get(timeout=max(end - time.monotonic(), 0.01))

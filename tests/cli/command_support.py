@@ -96,7 +96,7 @@ def as_client_starts(entry: dict[str, Any], project: Path) -> tuple[list[str], s
     """Return what a client starts of an entry in one person's copy of a project, and in which folder.
 
     Where the project's folder is named, the client starts it at `/`, else in that folder. A bare command is found as it
-    is by somebody who has installed it.
+    is by someone who has installed it.
     """
     named = json.dumps(entry).replace("${workspaceFolder}", str(project))
     filled = json.loads(named)

@@ -66,7 +66,7 @@ def test_a_switch_knows_what_it_means_before_its_plugin_is_loaded(run: Run, know
 
 
 def test_tools_say_what_is_known_as_it_was(run: Run, known: Path) -> None:
-    """X1: code that has changed and cannot be imported any more is listed as unavailable, with its old tools."""
+    """X1: code that has changed and cannot be imported any longer is listed as unavailable, with its old tools."""
     module = known / "notes.py"
     changed = module.stat().st_mtime_ns + 2_000_000_000
     module.write_text("raise RuntimeError('broken')\n")

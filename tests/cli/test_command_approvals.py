@@ -61,7 +61,7 @@ def waiting(run: Run, *call: str) -> str:
 
 
 def test_a_call_waits_is_shown_is_allowed_and_runs_once(run: Run, files: Path) -> None:
-    """T13, A3: each in a process of its own; the file is there until somebody allows the call."""
+    """T13, A3: each in a process of its own; the file is there until someone allows the call."""
     asked = run("call", "delete_file", '{"path": "victim.txt"}')
     assert asked.code == 4
     assert "'delete_file' needs the approval of a person and was not called" in asked.err

@@ -219,7 +219,7 @@ def test_a3_the_id_of_an_approval_is_on_standard_error_and_wait_runs_the_call_on
 
 
 def test_a3_who_waits_is_answered_when_it_is_refused_and_when_the_time_is_over(run: Run, here: Path) -> None:
-    """A3: exit 3 for a refusal, exit 4 where nobody decided."""
+    """A3: exit 3 for a refusal, exit 4 where no one decided."""
     begun = time.monotonic()
     assert run("call", "pay", "amount=6", "--wait", "0.2").code == 4
     assert time.monotonic() - begun < 60

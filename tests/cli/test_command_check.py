@@ -517,7 +517,7 @@ def test_what_a_constructor_makes_is_gone_after_a_command_that_calls_nothing(
 
 
 def test_what_a_constructor_writes_stays_and_so_does_what_a_call_makes(run: Run, folder: Path) -> None:
-    """P6: nothing that somebody wrote is removed."""
+    """P6: nothing that someone wrote is removed."""
     put("making.py", MAKING)
     put(
         "pegboard.yaml",

@@ -69,7 +69,7 @@ def test_serve_prints_an_address_with_a_code_that_is_good_once(project: Path) ->
     ("console", "said"), [("true", WITH_A_TOKEN), ("false", "(sign-in is not possible: no token has `console: true`)")]
 )
 def test_serve_says_who_signs_in_where_tokens_are_in_use(run: Run, project: Path, console: str, said: str) -> None:
-    """G2: no code is printed, nor given to anybody."""
+    """G2: no code is printed, nor given to anyone."""
     config = project / "pegboard.yaml"
     config.write_text(config.read_text() + TOKENS.format(console=console))
     with console_of() as (running, url):

@@ -191,7 +191,7 @@ def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
 
 @pytest.mark.usefixtures("own_folders_apart")
 def test_the_start_of_its_own_says_how_what_writes_or_runs_is_confined(run: Run, folder: Path) -> None:
-    """P10: every plugin of the one list is named; none is there before somebody names it."""
+    """P10: every plugin of the one list is named; none is there before someone names it."""
     assert run("init").code == 0
     text = (folder / "pegboard.yaml").read_text()
     (line,) = (line for line in text.splitlines() if "confine: true" in line)

@@ -158,7 +158,7 @@ def test_an_empty_session_is_refused(run: Run, project: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--session", "--principal"])
 def test_g1_a_session_and_a_principal_have_the_limits_of_the_gateway(run: Run, project: Path, option: str) -> None:
-    """G1: nobody stores under a name that a client could not give."""
+    """G1: no one stores under a name that a client could not give."""
     arguments = ("session", "show", "--agent", "assistant", option)
     assert run(*arguments, "x" * 512).code == 0
     for text, message in (("x" * 513, "has 513 characters; at most 512"), ("x\udc80", "is not valid Unicode")):

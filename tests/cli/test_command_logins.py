@@ -43,7 +43,7 @@ def test_a_server_that_wants_a_login_is_taken_over_and_runs_once_somebody_has_lo
 
 
 def test_measure_says_how_a_person_logs_in_and_begins_nothing(run: Run, site: LoginSite) -> None:
-    """A header that somebody has written is another matter: nobody can log in there."""
+    """A header that someone has written is another matter: no one can log in there."""
     headers = {"Authorization": "Bearer wrong-wrong-wrong"}
     servers = {"docs": {"url": site.url}, "own": {"url": site.url, "headers": headers}}
     put(".cursor/mcp.json", json.dumps({"mcpServers": servers}))
@@ -60,7 +60,7 @@ def test_measure_says_how_a_person_logs_in_and_begins_nothing(run: Run, site: Lo
 def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     run: Run, config: str, site: LoginSite, principal: str, more: str
 ) -> None:
-    """What is to be typed stands in its place, in text and JSON; nothing is begun with the issuer."""
+    """What is to be typed is in its place, in text and JSON; nothing is begun with the issuer."""
     plain = run("call", "docs__whoami", "--principal", principal)
     ran = run("call", "docs__whoami", "--principal", principal, "--json")
     assert (plain.code, ran.code, ran.json["status"]) == (5, 5, "needs_login")

@@ -106,7 +106,7 @@ def without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_command_that_widens_asks_and_shows_what_it_is_about(run: Run, disk: Path, terminal: Terminal) -> None:
     commands = something_to_widen(run)
-    assert terminal.asked == ""  # a switch that narrows asked nobody
+    assert terminal.asked == ""  # a switch that narrows asked no one
     for name, command in commands.items():
         assert run(*command).code == 0, name
     assert "'wipe' is waiting" in terminal.asked

@@ -1,4 +1,4 @@
-"""A cloned folder that nobody has accepted: no command runs, imports, resolves or sends anything of it."""
+"""A cloned folder that no one has accepted: no command runs, imports, resolves or sends anything of it."""
 
 import json
 import subprocess
@@ -204,7 +204,7 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 def test_init_takes_no_servers_over_from_a_file_that_is_not_accepted(
     clone: Clone, here: Here, words: list[str]
 ) -> None:
-    """P11: what it writes counts as accepted, so it asks first; nothing is written where nobody can be asked."""
+    """P11: what it writes counts as accepted, so it asks first; nothing is written where no one can be asked."""
     before = {path: path.read_bytes() for path in clone.folder.iterdir() if path.is_file()}
     done = here("init", *words)
     assert (done.returncode, "pegboard accept" in done.stderr) == (4, True), done.stderr
@@ -254,7 +254,7 @@ def test_who_says_no_at_the_terminal_has_run_nothing(clone: Clone, answer: str |
 def test_what_one_user_accepts_runs_for_that_user_alone(
     clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P11: it is kept in the state folder of the user, not in the folder that everybody has."""
+    """P11: it is kept in the state folder of the user, not in the folder that everyone has."""
     with Terminal("y") as terminal:
         done = ran("accept", terminal=terminal)
     assert (done.returncode, done.stdout) == (0, "Nothing waits for a person.\n"), done.stderr

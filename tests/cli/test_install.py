@@ -742,7 +742,7 @@ def test_nothing_in_a_cache_is_written_into_a_client_s_file(
 def test_what_a_team_commits_works_in_every_copy_of_the_project(
     run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory, client: str
 ) -> None:
-    """G12: nothing in the client's file is of one person, and the report says what everybody has to install."""
+    """G12: nothing in the client's file is of one person, and the report says what everyone has to install."""
     path = placed(client)
     ran = run("init", "--no-check", "--no-keyring", "--install", client)
     assert (ran.code, "needs the command `pegboard`: " in ran.out) == (0, True), ran.err
@@ -764,7 +764,7 @@ def test_what_a_team_commits_works_in_every_copy_of_the_project(
 def test_an_environment_in_the_project_is_named_where_the_client_can_name_the_project(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, client: str, named: str
 ) -> None:
-    """G12: else the bare command stands there, and the report says what everybody has to install."""
+    """G12: else the bare command is there, and the report says what everyone has to install."""
     path = placed(client)
     own = put(".venv/bin/pegboard", "", 0o755)
     monkeypatch.setattr(sys, "executable", str(own.with_name("python").absolute()))

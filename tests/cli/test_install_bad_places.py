@@ -196,7 +196,7 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_nothing_changes(
 
 
 def test_without_a_terminal_and_without_tokens_what_widens_says_what_stands_for_a_person(run: Run) -> None:
-    """A5: as in a container that nobody has opened with a terminal; what narrows is done."""
+    """A5: as in a container that no one has opened with a terminal; what narrows is done."""
     before = put(str(CONFIG), "servers: {git: {command: a}}\nagents: {default: {discoverable: [git]}}\n").read_bytes()
     for command in (("add", "extra", "--", "x"), ("update", "git", "--", "x")):
         ran = subprocess.run(

@@ -77,7 +77,7 @@ def running(programs: Path) -> list[int]:
     """Return those that still run."""
     found: list[int] = []
     for pid in began(programs):
-        with suppress(FileNotFoundError, ProcessLookupError):  # what nobody waits for stays as a zombie
+        with suppress(FileNotFoundError, ProcessLookupError):  # what no one waits for stays as a zombie
             if Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z":
                 found.append(pid)
     return found

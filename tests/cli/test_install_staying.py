@@ -37,7 +37,7 @@ def own_server(name: str) -> dict[str, Any]:
 
 
 class Door(BaseHTTPRequestHandler):
-    """A server that answers everybody without the right token with 401."""
+    """A server that answers everyone without the right token with 401."""
 
     asked: list[tuple[str, str]]
     challenge: str | None
@@ -333,7 +333,7 @@ def test_a_login_that_only_the_client_can_make_stays_with_it(run: Run, entry: di
 
 
 def test_a_configuration_made_of_a_clients_file_is_without_what_only_the_client_can_log_in_to(run: Run) -> None:
-    """It says so; the file of the client stays as it is, and so does what else is in it."""
+    """It says so; the file of the client stays unchanged, and so does what else is in it."""
     docs = {"url": "http://127.0.0.1:9/mcp", "authProviderType": "google_credentials"}
     put(".gemini/settings.json", json.dumps({"mcpServers": {"docs": docs, "git": {"command": "mcp-server-git"}}}))
     why = "Gemini CLI logs in to it with what only Gemini CLI has (authProviderType: google_credentials)"
@@ -353,7 +353,7 @@ def test_codex_keeps_a_login_for_another_address_than_the_servers_own(run: Run) 
 
 
 def test_a_server_that_refuses_the_key_that_is_configured_has_not_come_up(run: Run) -> None:
-    """Nobody can log in there instead: it is the key that is wrong."""
+    """No one can log in there instead: it is the key that is wrong."""
     with door() as (url, _):
         path = cursor(docs={"url": url, "headers": {"authorization": "Bearer t0k3n-of-mine"}})
         ran = run("init", "--install", "cursor")

@@ -69,7 +69,7 @@ def added(server: str) -> Any:
 
 @asynccontextmanager
 async def started(file: Path, project: Path, name: str, era: str, *, cold: bool = False) -> AsyncIterator[Connected]:
-    """Start what stands in a client's file, as that client does in a project."""
+    """Start what is in a client's file, as that client does in a project."""
     command, *arguments = command_of(servers_in(file)["pegboard"])
     assert Path(command).name == "pegboard"
     if not cold:

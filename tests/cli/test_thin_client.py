@@ -265,7 +265,7 @@ def test_input_of_two_megabytes_goes_through_the_daemon(here: Path, run: RunHere
 def test_a_configuration_that_is_not_accepted_is_asked_about_in_the_clients_own_process(
     here: Path, run: RunHere
 ) -> None:
-    """P11: the daemon asks nobody, and runs nothing of it."""
+    """P11: the daemon asks no one, and runs nothing of it."""
     folder = here.parent / "strange"
     folder.mkdir()
     (folder / "pegboard.yaml").write_text(CONFIG)

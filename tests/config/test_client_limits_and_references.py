@@ -1,4 +1,4 @@
-"""What stands in clients' files in the client's own terms: units of time, references, and entries that are wrong."""
+"""What is in clients' files in the client's own terms: units of time, references, and entries that are wrong."""
 
 import json
 from typing import Any

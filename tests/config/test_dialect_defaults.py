@@ -55,7 +55,7 @@ def test_defaults_state_dialect_and_lease_for_agents_that_do_not(agent_of) -> No
 
 
 def test_a_file_without_agents_has_the_dialect_pegboard_unless_defaults_state_one(writer: Writer) -> None:
-    """T4: an agent that nobody wrote, of ours and of a client's file."""
+    """T4: an agent that no one wrote, of ours and of a client's file."""
     assert writer.loaded(WORLD).agents["default"].dialect == "pegboard"
     client = writer.loaded('{"mcpServers": {"git": {"command": "git"}}}', ".mcp.json").agents["default"]
     assert (client.dialect, client.allowed_toolkits) == ("pegboard", ("git",))
@@ -64,7 +64,7 @@ def test_a_file_without_agents_has_the_dialect_pegboard_unless_defaults_state_on
 
 
 def test_what_init_writes_states_its_dialect(writer: Writer) -> None:
-    """T4: somebody who reads it finds how the model manages its tools."""
+    """T4: someone who reads it finds how the model manages its tools."""
     assert "\n    dialect: pegboard " in starter_text()
     assert writer.loaded(starter_text()).agents["default"].dialect == "pegboard"
 

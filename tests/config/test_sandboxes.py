@@ -91,7 +91,7 @@ def test_what_no_confinement_keeps_is_excluded_with_the_rule(home: Path, server:
 
 
 def test_rules_beside_the_servers_count_for_those_that_have_none(home: Path) -> None:
-    """A7: that is where VS Code writes them; which of two counts nobody else knows."""
+    """A7: that is where VS Code writes them; which of two counts no one else knows."""
     out = {"filesystem": {"allowWrite": ["out"]}}
     found = taken(home, {}, sandbox=out)
     assert found.servers["notes"]["confine"]["write"] == [f"{home}/project/out"]

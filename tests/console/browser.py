@@ -119,7 +119,7 @@ async def opened(
 async def looks(page: Page) -> AsyncIterator[str]:
     """Show an open page in both themes, narrow and wide, and yield the name of each look.
 
-    Only styles know of themes and widths, so the page need not be loaded anew.
+    Only styles know of themes and widths, so the page need not be loaded again.
     """
     for theme in get_args(Theme):
         for width in (400, 1600):
@@ -171,7 +171,7 @@ async def broken_words(page: Page) -> list[str]:
 
 
 async def tab_to(page: Page, target: Locator, most: int = 200) -> None:
-    """Press the tabulator until an element has the focus, as somebody without a mouse does."""
+    """Press the tabulator until an element has the focus, as someone without a mouse does."""
     for _ in range(most):
         await page.keyboard.press("Tab")
         if await target.evaluate("element => element === document.activeElement"):

@@ -74,7 +74,7 @@ tokens:
 
 @pytest.fixture
 def mailer_config(tmp_path: Path) -> Path:
-    """Return a configuration with two agents that send mail, two operators and somebody else."""
+    """Return a configuration with two agents that send mail, two operators and someone else."""
     (tmp_path / "mail_tools.py").write_text(TOOLS)
     path = tmp_path / "pegboard.yaml"
     path.write_text(MAILER)

@@ -103,7 +103,7 @@ IN_SIGHT = """(element) => {
 async def test_a_preview_of_many_sessions_opens_at_its_head_with_the_button_in_sight(
     browser: Browser, config: Path
 ) -> None:
-    """P2: the sum stands at the head, the sessions are folded by agent, and Enter confirms what was seen."""
+    """P2: the sum is at the head, the sessions are folded by agent, and Enter confirms what was seen."""
     async with running(config) as console, opened(browser, console.origin, width=640, height=400) as page:
         for agent in ("default", "second"):
             for number in range(15):
@@ -200,7 +200,7 @@ async def test_a_plugin_is_paused_for_every_agent(browser: Browser, config: Path
 
 
 async def test_where_somebody_was_first_nothing_is_set_for_anybody(browser: Browser, config: Path) -> None:
-    """P2, X4: of two operators the second reads that something has changed, and decides anew."""
+    """P2, X4: of two operators the second reads that something has changed, and decides again."""
     async with running(config) as console, opened(browser, console.origin, expected="status of 409") as page:
         await console.sign_in(page)
         await page.goto(MATRIX)

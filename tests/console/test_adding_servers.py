@@ -164,7 +164,7 @@ async def test_whatever_client_it_is_of_a_secret_becomes_a_reference(
 async def test_a_pasted_secret_is_sealed_and_the_server_runs_with_it(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G13: after a restart too; it stands in no file, and references are shown as they are written."""
+    """G13: after a restart too; it is in no file, and references are shown as they are written."""
     monkeypatch.setattr("pegboard.kept_secrets.usable", lambda: False)
     make(config, CONFIG.replace('store: "memory:"', "store: sqlite:///state.db"))
     probe = {"command": sys.executable, "args": [str(SERVERS / "plain_server.py")], "env": {"PROBE_KEY": SECRET}}

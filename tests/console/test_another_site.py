@@ -1,4 +1,4 @@
-"""A page of another origin, opened by somebody who is signed in: it learns nothing and can do nothing."""
+"""A page of another origin, opened by someone who is signed in: it learns nothing and can do nothing."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ async def events(response: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
 
 
 async def test_a_program_hears_what_changes_and_the_end(mailer: Pegboard) -> None:
-    """A change is heard as the names of what to ask for anew."""
+    """A change is heard as the names of what to ask for again."""
     async with serving(mailer) as (app, _), site(app) as origin, httpx2.AsyncClient(headers=ADA) as client:
         async with client.stream("GET", f"{origin}/api/events") as response:
             assert response.headers["content-type"].startswith("text/event-stream")

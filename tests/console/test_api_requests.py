@@ -24,7 +24,7 @@ JSON = {"content-type": "application/json"}
 async def test_without_a_token_of_an_operator_there_is_nothing(
     app: ConsoleApp, ada: Program, bearer: str | None, status: int
 ) -> None:
-    """G2: also for somebody whose token opens the gateway, which is no wrong one (S7)."""
+    """G2: also for someone whose token opens the gateway, which is no wrong one (S7)."""
     headers = {b"authorization": f"Bearer {bearer}".encode()} if bearer is not None else {}
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ORIGIN, headers=headers) as client:
         for address in ("/api/agents", "/api/openapi.json", "/api/nowhere", "/api"):

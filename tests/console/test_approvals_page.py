@@ -172,7 +172,7 @@ async def test_the_fields_of_a_tool_are_filled_in_and_what_is_wrong_stands_besid
 
 
 async def test_what_runs_elsewhere_can_only_be_refused(browser: Browser, config: Path) -> None:
-    """T13: its result is handed in by whoever runs it."""
+    """T13: its result is handed in by the user who runs it."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await asked(console.board, "sign", text="I agree.")
         await shown(console, page)

@@ -224,7 +224,7 @@ async def of_tries(board: Pegboard) -> list[str]:
 async def test_a5_who_may_approve_and_not_configure_makes_no_call_again(
     operators: dict[str, Program], board: Pegboard
 ) -> None:
-    """A5: neither by a program nor by the form, which is not offered; an approval of the call lets nobody else in."""
+    """A5: neither by a program nor by the form, which is not offered; an approval of the call lets no one else in."""
     session = await board.session(agent="default", session_id="s", principal="local")
     waits = await session.call("send_mail", {"to": "carl"})
     assert waits.approval is not None

@@ -68,7 +68,7 @@ async def waiting_in(board: Pegboard, listed: Listed) -> None:
 
 @asynccontextmanager
 async def shown(listed: Listed, browser: Browser) -> AsyncIterator[tuple[Console, Page]]:
-    """Open the page for somebody who has signed in, with two tools that wait."""
+    """Open the page for someone who has signed in, with two tools that wait."""
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         await waiting_in(console.board, listed)
         await console.sign_in(page)

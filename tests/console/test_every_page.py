@@ -203,8 +203,8 @@ def framed(seen: dict[str, list[Any]]) -> list[str]:
 async def faults(page: Page, axe_core: str) -> list[str]:
     """Show an open page at every width and in both themes, and return what is wrong with it, a line each.
 
-    Only styles know of themes and widths, so the page need not be loaded anew; a theme has other colours and nothing
-    else. What a narrow page leaves out stands in tables, so those are looked at in dark when they are wide, too.
+    Only styles know of themes and widths, so the page need not be loaded again; a theme has other colours and nothing
+    else. What a narrow page leaves out is in tables, so those are looked at in dark when they are wide, too.
     """
     found: list[str] = []
     await page.emulate_media(color_scheme="light")

@@ -66,7 +66,7 @@ numbers = count(1)
 
 @dataclass
 class Hand:
-    """Somebody at a page with a keyboard alone, whose presses are counted."""
+    """Someone at a page with a keyboard alone, whose presses are counted."""
 
     page: Page
     presses: int = 0
@@ -151,7 +151,7 @@ async def saved(hand: Hand, what: str) -> None:
 
 @asynccontextmanager
 async def somebody(console: Console, browser: Browser, width: int = 1280) -> AsyncIterator[Hand]:
-    """Sign somebody in; they are on the start page, and have pressed nothing yet."""
+    """Sign someone in; they are on the start page, and have pressed nothing yet."""
     async with opened(browser, console.origin, width=width) as page:
         await console.sign_in(page, EVE if console.board.configuration.tokens else None)
         await expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
@@ -306,7 +306,7 @@ async def test_a_server_is_added_from_pasted_json_and_granted_with_five_presses(
 
 
 async def test_who_destroyed_something_yesterday_is_three_presses_away(browser: Browser, console: Console) -> None:
-    """X4: in the zone of the browser; nobody has to guess what the names of such tools begin with."""
+    """X4: in the zone of the browser; no one has to guess what the names of such tools begin with."""
     noon = datetime.combine(datetime.now(UTC).date() - timedelta(days=1), time(12), UTC)
     record = AuditRecord(
         at=noon, kind="call", principal="carl", agent="writer", session="old", turn=1, subject="mail/delete_message",

@@ -1,4 +1,4 @@
-"""The audit trail as a file: whoever reads it, or leaves, holds up nobody (X4)."""
+"""The audit trail as a file: the person who reads it, or leaves, holds up no one (X4)."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -33,7 +33,7 @@ async def pressed(page: Page, name: str, presses: list[str]) -> None:
 async def test_an_empty_folder_has_a_running_server_with_a_secret_after_six_clicks(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axe_core: str
 ) -> None:
-    """P11, G13: and the next start has it, too; the secret stands in no file."""
+    """P11, G13: and the next start has it, too; the secret is in no file."""
     monkeypatch.setattr("pegboard.kept_secrets.usable", lambda: False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -41,7 +41,7 @@ def config(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def at_work(browser: Browser, config: Path, **options: Any) -> AsyncIterator[tuple[Console, Page]]:
-    """Open the console for somebody who has signed in, over many agents that have worked."""
+    """Open the console for someone who has signed in, over many agents that have worked."""
     async with running(config) as console, opened(browser, console.origin, **options) as page:
         for n in range(MANY):
             one = await console.board.session(agent=f"assistant_of_team_{n:02d}", session_id=f"quarterly_report_{n}")
@@ -185,7 +185,7 @@ async def test_what_waits_stands_in_title_and_icon_as_it_comes_and_goes(browser:
 
 
 async def test_a_notification_leads_to_the_card_and_only_where_it_was_asked_for(browser: Browser, config: Path) -> None:
-    """Nothing is asked of the browser before somebody presses the button."""
+    """Nothing is asked of the browser before someone presses the button."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await page.context.grant_permissions(["notifications"], origin=console.origin)
         await page.add_init_script(

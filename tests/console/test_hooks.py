@@ -181,7 +181,7 @@ async def test_a_message_is_tried_again_and_the_fault_goes_once_one_arrives(tmp_
 
 
 async def test_a_hook_that_hangs_delays_no_call_and_no_other_hook(tmp_path: Path) -> None:
-    """A3: calls wait for a person, never for whoever tells them."""
+    """A3: calls wait for a person, never for anyone who tells them."""
     hanging, receiver = Receiver(hang=asyncio.Event()), Receiver()
     async with site(hanging.app) as stuck, site(receiver.app) as origin:
         config = set_up(tmp_path, f'{CONFIG}notify: [{{url: "{stuck}/h"}}, {{url: "{origin}/h"}}]\n')

@@ -101,7 +101,7 @@ async def test_a_form_that_cannot_be_read_is_the_senders_mistake(config: Path) -
 
 
 async def test_a_load_of_more_names_than_anybody_means_is_refused(config: Path) -> None:
-    """So many names would keep everybody else waiting."""
+    """So many names would keep everyone else waiting."""
     async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
         await opened(board)
         (change,) = [one for one in CHANGING if one.path == "/console/session"]
@@ -148,7 +148,7 @@ async def test_there_are_only_so_many_streams_however_they_come(config: Path, mo
 
 
 async def test_streams_of_one_operator_leave_room_for_another(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G2: whoever opens them without end gets so many, and a page of somebody else opens."""
+    """G2: whoever opens them without end gets so many, and a page of someone else opens."""
     monkeypatch.setattr(changes, "MOST_OF_ONE", 3)
     async with Pegboard.open(config) as board, serving(board) as (app, _), site(app) as origin:
         bob, root = ({"authorization": f"Bearer {token}"} for token in (BOB, ROOT))

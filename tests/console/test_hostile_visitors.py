@@ -41,7 +41,7 @@ def config(mailer_config: Path) -> Path:
 
 @pytest.fixture
 async def board(config: Path) -> AsyncIterator[Pegboard]:
-    """Return a board whose store waits for nobody, with a session in which a call waits."""
+    """Return a board whose store waits for no one, with a session in which a call waits."""
     store = SqliteStore(config.with_name("state.db"), patience=0.05)
     async with Pegboard.open(config, adapters=Adapters(store=store)) as board:
         await opened(board)
@@ -74,7 +74,7 @@ async def opened(board: Pegboard) -> str:
 
 
 async def test_nothing_is_done_for_who_is_not_a_page_of_this_sign_in(board: Pegboard) -> None:
-    """G2: another site, another port, an opaque origin, somebody else's proof, or none, in every kind of body."""
+    """G2: another site, another port, an opaque origin, someone else's proof, or none, in every kind of body."""
     async with AsyncExitStack() as stack:
         app, access = await stack.enter_async_context(serving(board))
         other = await stack.enter_async_context(visitor(app, access, ADA))

@@ -1,4 +1,4 @@
-"""Logging in to a server and out of it in the console: each operator for themselves, and nobody for another (G11)."""
+"""Logging in to a server and out of it in the console: each operator for themselves, and no one for another (G11)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ def config(tmp_path: Path, site: LoginSite) -> Path:
 
 @pytest.fixture
 async def visitors(config: Path) -> AsyncIterator[dict[str, Visitor]]:
-    """Return a browser without a script for each operator, and one that nobody has signed in with."""
+    """Return a browser without a script for each operator, and one that no one has signed in with."""
     async with Pegboard.open(config) as board, serving(board) as (app, access), AsyncExitStack() as stack:
         await board.ready()
         found = {

@@ -209,7 +209,7 @@ async def test_what_is_shown_with_marks_is_meant_when_it_is_handed_back(config: 
 
 
 async def test_an_address_with_marks_means_the_same_after_a_restart(config: Path) -> None:
-    """X5: what somebody has kept leads there still."""
+    """X5: what someone has kept leads there still."""
     async with operated(config) as (board, operator):
         await worked(board)
         tool = await a_tool(operator)

@@ -111,7 +111,7 @@ OF_SOME = (
 
 
 async def test_only_who_may_configure_reaches_what_edits(operators: Operators, mailer_config: Path) -> None:
-    """A5: a right that is missing is named on each page and in each answer, and the file stays as it is."""
+    """A5: a right that is missing is named on each page and in each answer, and the file stays unchanged."""
     before = text_of(mailer_config)
     assert len(CONFIGURING) > 25
     for name in ("ada", "looks", "answers", "switches", "bob"):

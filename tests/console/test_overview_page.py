@@ -81,7 +81,7 @@ def config_with_tokens(config: Path) -> Path:
 
 @asynccontextmanager
 async def shown(config: Path, browser: Browser, **options: Any) -> AsyncIterator[tuple[Console, Page]]:
-    """Open the start page for somebody who has signed in."""
+    """Open the start page for someone who has signed in."""
     async with running(config) as console, opened(browser, console.origin, **options) as page:
         await console.sign_in(page)
         await expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()

@@ -64,7 +64,7 @@ SESSION = "/console/session?principal=ada&agent=assistant&session=s"
 
 
 async def test_what_costs_more_than_listing_everything_is_said_in_words() -> None:
-    """F4: of one tool the meta-tools beside it cost more than it does; nobody has to read a sign."""
+    """F4: of one tool the meta-tools beside it cost more than it does; no one has to read a sign."""
     async with shown({"sums": {"add": 3}}, agent={"dialect": "pegboard", "discoverable": ["*"]}) as (board, root):
         session = await board.session(agent="assistant", session_id="s", principal="ada")
         costs = (await session.surface()).tokens
@@ -81,7 +81,7 @@ async def test_what_costs_more_than_listing_everything_is_said_in_words() -> Non
 
 
 async def test_a_preview_and_the_page_of_a_session_say_which_tokens_they_count() -> None:
-    """F4: with texts and without them, so that nobody takes one figure for the other."""
+    """F4: with texts and without them, so that no one takes one figure for the other."""
     agent = {"dialect": "pegboard", "tools": ["sums"], "discoverable": ["*"]}
     async with shown({"sums": {"add": 3}, "more": {"take": 1}}, agent=agent) as (board, root):
         session = await board.session(agent="assistant", session_id="s", principal="ada")

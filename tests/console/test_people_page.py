@@ -16,7 +16,7 @@ __all__ = ["app", "config", "eve"]
 
 
 def test_the_digest_of_a_token_is_no_token() -> None:
-    """G2: who reads the file gets in with nothing that stands there."""
+    """G2: who reads the file gets in with nothing that is there."""
     known = [Token(principal="zoe", value=digest_of("zoe-secret"))]
     assert token_of("zoe-secret", known) is known[0]
     assert token_of(digest_of("zoe-secret"), known) is None
@@ -74,7 +74,7 @@ async def test_what_is_wrong_with_a_grant_stays_as_it_was_typed(eve: Program, co
 
 
 async def test_people_are_for_operators_of_every_agent(app: ConsoleApp) -> None:
-    """A5: the right to configure some agents gives nobody a token."""
+    """A5: the right to configure some agents gives no one a token."""
     async with program(app, ADA) as ada:
         assert (await ada.refused("GET", "/api/people", 403))[0] == "every_agent_required"
         body = {"name": "zoe", "agents": ["helper"]}
@@ -82,7 +82,7 @@ async def test_people_are_for_operators_of_every_agent(app: ConsoleApp) -> None:
 
 
 async def test_the_first_token_keeps_somebody_who_may_edit(browser: Browser, config: Path) -> None:
-    """A5: else nobody could."""
+    """A5: else no one could."""
     lines = text_of(config).splitlines(keepends=True)
     write(config, "".join(line for line in lines if not line.startswith(("tokens", "  eve", "  ada", "  bob"))))
     async with running(config) as console, opened(browser, console.origin, expected="422|401") as page:

@@ -52,7 +52,7 @@ async def test_an_operator_loads_and_unloads_and_the_audit_trail_has_who_did(ada
 
 
 async def test_a_turn_is_ended_a_loadout_chosen_and_a_session_deleted(ada: Program, mailer: Pegboard) -> None:
-    """L7, S7: and then nothing is known of it, until its name is used anew."""
+    """L7, S7: and then nothing is known of it, until its name is used again."""
     session = await opened(mailer)
     assert (await ada.ask("POST", at("/end-turn")))["turn"] == 2
     assert (await ada.ask("POST", at("/loadout"), json={"loadout": "minimal"}))["status"] == "ok"

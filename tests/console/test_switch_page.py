@@ -120,7 +120,7 @@ async def test_a_tool_has_a_switch_of_its_own_that_can_be_removed(browser: Brows
 async def test_of_two_operators_who_throw_one_switch_the_second_reads_who_was_first(
     browser: Browser, config: Path
 ) -> None:
-    """P2, X4: nothing is switched on what somebody no longer sees."""
+    """P2, X4: nothing is switched on what someone no longer sees."""
     async with (
         running(config) as console,
         opened(browser, console.origin, expected="status of 409") as page,
@@ -151,7 +151,7 @@ async def test_the_panel_follows_a_switch_of_another_place_and_is_filtered_while
 
 
 async def test_a_second_click_before_the_answer_decides_nothing(browser: Browser, config: Path) -> None:
-    """P2: nobody reads that they were overtaken by themselves."""
+    """P2: no one reads that they were overtaken by themselves."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
         await page.goto(PANEL)

@@ -129,7 +129,7 @@ async def test_what_was_granted_and_taken_away_is_not_given_back_with_the_right_
 
 
 async def test_in_the_library_the_token_of_who_sets_a_switch_says_whether_it_may_grant(mailer: Pegboard) -> None:
-    """P2, A5: `by=` asks nobody, but the principal of a token has no more than that token."""
+    """P2, A5: `by=` asks no one, but the principal of a token has no more than that token."""
     with pytest.raises(UsageError, match="which sam does not have") as refused:
         await mailer.permissions.set("support", "cloud", True, by="sam")
     assert refused.value.code == "right_required"

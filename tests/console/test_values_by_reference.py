@@ -1,4 +1,4 @@
-"""G13, X5: a value that a server was started with stands in nothing that Pegboard writes, whatever the server does."""
+"""G13, X5: a value that a server was started with is in nothing that Pegboard writes, whatever the server does."""
 
 import html
 import json
@@ -90,7 +90,7 @@ async def used(board: Pegboard) -> list[str]:
     session = await board.session(session_id="s", principal="ada")
     surface = await session.surface()
     answers = [await session.call(f"up__{name}", {}) for name in ("look", "fail", "crash", "crash", "look")]
-    answers = [one._replace(server_error=None) for one in answers]  # the server's own, which passes as it is
+    answers = [one._replace(server_error=None) for one in answers]  # the server's own, which passes unchanged
     search = await session.search("uses")
     outcome = await session.load("gone")
     explained = await session.explain("up__look")

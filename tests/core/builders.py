@@ -92,7 +92,7 @@ def permitted(held: CompiledPermissions) -> set[str]:
 
 
 def known(held: World | CompiledPermissions, tool_id: str) -> Tool:
-    """Return the tool as it stands in the catalog."""
+    """Return the tool as it is in the catalog."""
     found = (held.world if isinstance(held, CompiledPermissions) else held).catalog.by_id(tool_id)
     assert found is not None, tool_id
     return found

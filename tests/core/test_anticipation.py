@@ -138,7 +138,7 @@ def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
 
 
 def test_what_was_unloaded_does_not_come_back_by_itself() -> None:
-    """S10: an unload stands until somebody loads again."""
+    """S10: an unload stands until someone loads again."""
     permissions = permissions_of()
     desk = Desk(permissions, state=loaded_by(permissions, hits(permissions, "log", "diff")))
     desk.use("git/log")
@@ -194,7 +194,7 @@ def test_a_load_that_needs_room_ends_what_nobody_asked_for() -> None:
 
 
 def test_what_conflicts_with_a_load_gives_way_to_it() -> None:
-    """S9, T5: a guess under other settings never stands in the way."""
+    """S9, T5: a guess under other settings never is in the way."""
     shell = plugin("shell", "run", "list", parameters={"base": "string"})
     kit = toolkit("safe", ("shell", {"base": "/srv"}))
     permissions = access_of(shell, toolkits=[kit], allowed_toolkits=("safe",), discoverable=("shell",))

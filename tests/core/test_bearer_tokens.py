@@ -24,7 +24,7 @@ def test_anything_else_belongs_to_nobody(header: str | None) -> None:
 
 
 def test_a_token_as_it_is_typed_finds_its_owner() -> None:
-    """G2: what is no text of any token is nobody's, and no error."""
+    """G2: what is no text of any token is no one's, and no error."""
     assert token_of("ada-s3cret\n", TOKENS) is ADA
     assert token_of("bob-s3cret-é", TOKENS) is BOB
     assert token_of("\udcff", TOKENS) is token_of("", TOKENS) is token_of("ada-s3cret", ()) is None

@@ -130,7 +130,7 @@ def test_additions_join_at_the_end_and_nothing_before_them_moves() -> None:
 
 
 def test_a_changed_definition_replaces_the_old_one_in_its_place() -> None:
-    """D3: what is behind a change is written anew, so what lapsed there leaves."""
+    """D3: what is behind a change is written again, so what lapsed there leaves."""
     fresh = (tool("a"), tool("c", "new"))
     after = wire_list(
         tools("abcd"), fresh, lambda _: 100, cache=Cache(tokens=1000), turns_left=0, may_stay=lambda _: True

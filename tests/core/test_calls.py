@@ -76,7 +76,7 @@ def test_a_denied_and_an_unknown_tool_look_the_same_and_the_reason_is_kept_for_t
 
 
 def test_a_revoked_permission_binds_the_next_call() -> None:
-    """P4, P3: although the lease still stands in the state."""
+    """P4, P3: although the lease still is in the state."""
     desk = desk_of()
     desk.load("git", until=UNLOAD)
     plan = plan_call(desk_of(discoverable=()).permissions, desk.state, "git__log")

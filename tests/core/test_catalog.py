@@ -78,7 +78,7 @@ def test_slashes_in_names_never_make_two_tools_of_one_id() -> None:
 
 
 def test_a_changed_plugin_keeps_its_place() -> None:
-    """F1: what stands in front of a change does not move."""
+    """F1: what is in front of a change does not move."""
     catalog = Catalog([plugin("a", "x"), plugin("b", "y"), plugin("c", "z")])
     changed = catalog.with_plugins([plugin("b", "y2"), plugin("d", "w")])
     assert wires(changed) == ["x", "y2", "z", "w"]

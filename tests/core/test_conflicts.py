@@ -58,7 +58,7 @@ def test_other_settings_are_not_equal(left: dict[str, Any], right: dict[str, Any
 
 
 def test_normalising_never_raises() -> None:
-    """T5: what cannot be read as the type stays as it is."""
+    """T5: what cannot be read as the type stays unchanged."""
     for kind in (*TYPES, "unheard"):
         for value in ("", "x", "9" * 5000, "1e999", None, [], {}, True, float("inf")):
             assert equal(SQL, {kind: value}, {kind: value}), (kind, value)

@@ -35,7 +35,7 @@ def test_what_is_stated_of_an_argument_stands_once_in_a_text() -> None:
 
 
 def test_a_text_defines_the_tools_whose_descriptions_and_arguments_are_those_of_today() -> None:
-    """D4: what is stated elsewhere in the text is no difference; a changed tool is defined anew."""
+    """D4: what is stated elsewhere in the text is no difference; a changed tool is defined again."""
     text = f"Answer: {json.dumps({'items': [{'name': 'repo', 'tools': definitions([READ, LIST])}]})} and more"
     known = defined_in(text)
     assert set(known) == {"read", "list"}

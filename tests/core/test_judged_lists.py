@@ -140,7 +140,7 @@ def test_a_new_tool_passes_where_nothing_is_missing_and_waits_where_a_pinned_one
 
 
 def test_what_once_waited_as_new_goes_on_waiting() -> None:
-    """A4: a list in which nothing is missing any more does not let it in."""
+    """A4: a list in which nothing is missing any longer does not let it in."""
     known = kept(pinned(send="b"), listed(sent="c"), "additions")
     assert judge(known, listed(send="b", sent="c"), "additions").held == named("sent")
     assert judge(known, listed(send="b", sent="c"), "trust").added == named("sent")

@@ -103,7 +103,7 @@ def test_masking_leaves_the_value_itself_alone() -> None:
     st.data(),
 )
 def test_no_secret_is_left_in_what_is_shown(secrets: list[str], value: object, data: st.DataObject) -> None:
-    """X5: wherever it stands in a value or a text, except a part of the mask itself."""
+    """X5: wherever it is in a value or a text, except a part of the mask itself."""
     secrets = [secret for secret in secrets if set(secret) - {"*"}]
     if not secrets:
         return

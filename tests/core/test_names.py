@@ -50,7 +50,7 @@ LOG, DIFF, ERASE = (known(PERMISSIONS, tool_id) for tool_id in ("git/Log", "git/
     ],
 )
 def test_what_a_load_names(name: str, expected: object) -> None:
-    """P9: what is denied, a plugin that nobody asked among it, is like what there is not."""
+    """P9: what is denied, a plugin that no one asked among it, is like what there is not."""
     assert resolve(PERMISSIONS, name) == expected
     assert lookup(PERMISSIONS, name) == (expected.meant if isinstance(expected, ExactName | NearName) else None)
 

@@ -1,4 +1,4 @@
-"""Names on the wire, and what somebody may have meant."""
+"""Names on the wire, and what someone may have meant."""
 
 import re
 

@@ -62,7 +62,7 @@ def test_an_active_loadout_narrows_at_once_and_none_narrows_nothing() -> None:
 
 
 def test_what_an_active_loadout_makes_active_is_loaded_as_far_as_it_is_permitted() -> None:
-    """L7, P7, JD85: it never grants; what it loads stands behind the start, by the names of its plugins."""
+    """L7, P7, JD85: it never grants; what it loads is behind the start, by the names of its plugins."""
     at = desk(essential=["notes"], static=["web"], allowed_toolkits=("some",), toolkits=[toolkit("some", "file/read")],
               discoverable=("shell",))  # fmt: skip
     assert at.out == ["add", "fetch"]
@@ -269,7 +269,7 @@ def test_what_steps_in_can_be_asked_about_and_loaded_around() -> None:
 
 
 def test_without_shrink_the_refusal_proposes_the_loadout() -> None:
-    """S9: and the surface stays as it is; what cannot fit is refused with shrink too."""
+    """S9: and the surface stays unchanged; what cannot fit is refused with shrink too."""
     at = tight(6, shrink=False, **STATIC)
     item = at.load("docker").items[0]
     assert (item.status, item.details["loadout"], at.state.shrunk) == ("over_budget", "developer", None)

@@ -254,7 +254,7 @@ def test_a_name_that_is_not_known_yet_is_noticed() -> None:
     ],
 )
 def test_an_agent_has_meta_tools_where_it_may_load_something(profile: dict[str, Any], expected: bool) -> None:
-    """T4: nobody lists them; who has everything out needs none."""
+    """T4: no one lists them; who has everything out needs none."""
     assert loadable(permissions_of(WORLD, **profile)) is expected
 
 

@@ -96,7 +96,7 @@ def test_what_most_sessions_call_of_it_is_taken_where_that_is_cheaper_than_the_w
 
 
 def test_the_saving_is_that_of_the_cost_model() -> None:
-    """F4: before, each session pays a load; after, the schema stands in each request."""
+    """F4: before, each session pays a load; after, the schema is in each request."""
     sessions = 5
     findings = found([["+plugin:calc", "/", "add"]] * sessions)
     load = load_cost(EACH, behind=CACHE.tokens + USAGE.message, requests_left=3, cache=CACHE, usage=USAGE)

@@ -204,7 +204,7 @@ def test_a_tool_of_the_fallback_can_be_kept_by_loading_it() -> None:
 
 
 def test_a_command_heals_first() -> None:
-    """S3: what is not permitted any more is gone before anything is decided."""
+    """S3: what is no longer permitted is gone before anything is decided."""
     permissions = access_of(plugin("git", "log"), discoverable=("git",))
     desk = Desk(permissions)
     desk.load("git", until=UNLOAD)

@@ -59,7 +59,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process runs: one that nobody has waited for does not, once all of its threads have ended."""
+    """Return whether a process runs: one that no one has waited for does not, once all of its threads have ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         return state != "Z" or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1

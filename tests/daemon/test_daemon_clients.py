@@ -51,7 +51,7 @@ def test_g12_the_daemon_is_no_part_of_the_client_that_started_it(daemon: OwnDaem
         pid = StdioClient(process).greet().call()["pid"]
         process.kill()
     os.close(writing)
-    assert os.read(reading, 1) == b""  # nobody else has it open
+    assert os.read(reading, 1) == b""  # no one else has it open
     os.close(reading)
     (left,) = daemon.pids()
     assert os.getsid(left) != os.getsid(0)
@@ -179,7 +179,7 @@ def test_g12_without_a_folder_of_the_users_own_a_client_is_served_alone(
 def test_g12_a_runtime_folder_that_cannot_be_written_has_another_one_in_its_place(
     daemon: OwnDaemon, config: Path
 ) -> None:
-    """G12: as on a read-only file system; nobody can make a folder in that of the processes."""
+    """G12: as on a read-only file system; no one can make a folder in that of the processes."""
     daemon.env["XDG_RUNTIME_DIR"] = "/proc"
     with stdio_client(daemon, config) as client:
         client.greet().call()

@@ -57,7 +57,7 @@ def test_g12_a_value_that_no_service_file_can_have_is_refused(platform: str) -> 
 
 
 def test_g12_install_writes_the_unit_and_uninstall_removes_it(daemon: OwnDaemon) -> None:
-    """G12: a file of somebody else stays; without systemd it is said what is left to do."""
+    """G12: a file of someone else stays; without systemd it is said what is left to do."""
     daemon.env |= {"XDG_CONFIG_HOME": str(daemon.runtime / "config"), "PATH": str(daemon.runtime)}
     file = service_file(daemon.env, "linux")
     shown = daemon.command("daemon", "install", "--print")

@@ -86,7 +86,7 @@ def test_over_the_budget_siblings_go_then_names_then_sentences_and_never_argumen
 
 
 def test_over_the_budget_texts_of_optional_arguments_are_shortened_and_the_answer_states_it() -> None:
-    """F4: what is required stays as it is."""
+    """F4: what is required stays unchanged."""
     text = "What it is for. And a good deal more on how it is used with the others."
     arguments: dict[str, Any] = {f"option_{n}": {"type": "string", "description": text} for n in range(40)}
     required = {"type": "string", "description": f"{text} It is needed."}

@@ -218,7 +218,7 @@ async def test_a_ranker_a_counter_a_validator_and_focus_rules_of_a_tests_own(con
 
 
 async def test_a_client_answers_and_a_listener_keeps_what_is_reported() -> None:
-    """G9: what nobody gave an answer for is refused."""
+    """G9: what no one gave an answer for is refused."""
     listener = FakeListener(level="info")
     client = FakeClient(
         {"roots/list": {"roots": []}, "sampling/createMessage": AskRefusedError("no")}, listener=listener

@@ -94,7 +94,7 @@ def test_what_a_provider_refuses_is_refused_in_its_words(
 
 
 def said(body: Any) -> str:
-    """Return the sentence of a refusal; Gemini's stands in a list."""
+    """Return the sentence of a refusal; Gemini's is in a list."""
     return str((body[0] if isinstance(body, list) else body)["error"]["message"])
 
 

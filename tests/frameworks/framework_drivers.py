@@ -42,7 +42,7 @@ class ModelCall:
     Attributes:
         tools: the names of the tools, in order.
         schemas: their parameters, by name.
-        system: all text of the system: instructions, policy, hints, and what stands behind the history.
+        system: all text of the system: instructions, policy, hints, and what is behind the history.
         results: what the tools returned since the model's last call, as the model reads it, in order.
         required: whether the choice of tools has it call one.
     """

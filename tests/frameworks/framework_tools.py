@@ -1,4 +1,4 @@
-"""Tools for the tests of frameworks; what has run stands in `RAN`."""
+"""Tools for the tests of frameworks; what has run is in `RAN`."""
 
 from typing import Any, Literal
 
@@ -102,7 +102,7 @@ class Purse:
     """A purse."""
 
     def pay(self, to: str) -> str:
-        """Pay somebody."""
+        """Pay someone."""
         RAN.append(f"pay {to}")
         return f"{to} is paid"
 

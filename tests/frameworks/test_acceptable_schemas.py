@@ -95,7 +95,7 @@ def test_every_array_has_one_schema_for_its_items(schema: dict[str, Any], provid
 def test_a_root_is_one_object(
     schema: dict[str, Any], properties: set[str], required: list[str], beside: str, provider: SchemaProvider
 ) -> None:
-    """D4: no argument is lost; what a choice demands stands in the description."""
+    """D4: no argument is lost; what a choice demands is in the description."""
     tool, changes = taken(schema, provider)
 
     made = tool.input_schema
@@ -156,7 +156,7 @@ def test_gemini_reads_its_own_keywords_alone(schema: dict[str, Any], values: lis
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_every_provider_takes_is_the_same_object(provider: SchemaProvider) -> None:
-    """F1: nothing of such a tool is copied or written anew, and nothing reported."""
+    """F1: nothing of such a tool is copied or written again, and nothing reported."""
     plain = Tool(
         plugin="p", name="pin", input_schema=Frozen(of_arguments(city=TEXT, tags={"type": "array", "items": TEXT}))
     )

@@ -81,7 +81,7 @@ async def test_after_a_load_the_same_run_goes_on_with_a_note(session: Session) -
 
 
 async def test_after_an_unload_too(session: Session) -> None:
-    """MR69: the note names what cannot be called any more."""
+    """MR69: the note names what cannot be called any longer."""
     model = scripted(LOAD, UNLOAD, "Gone.")
 
     await equip(agent_of(model), session).arun("Tidy up.")
@@ -120,7 +120,7 @@ async def test_an_answer_of_another_tool_that_looks_like_a_load_changes_nothing(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_whose_tools_only_change_has_to_answer(session: Session, stream: bool) -> None:
-    """MR72, MR73, MR75: one answer says that it did not settle; what the model called in it reaches nobody."""
+    """MR72, MR73, MR75: one answer says that it did not settle; what the model called in it reaches no one."""
     model = scripted(*[LOAD, UNLOAD] * 9)
     agent = equip(agent_of(model), session, limit=4)
 
@@ -179,7 +179,7 @@ async def test_in_pieces_or_in_one_the_model_gets_the_same(board: Pegboard) -> N
 
 
 async def test_a_run_that_is_cancelled_behind_a_load_keeps_its_record(session: Session) -> None:
-    """MR76, S6: what was called stands in the run; the next one begins a turn of its own."""
+    """MR76, S6: what was called is in the run; the next one begins a turn of its own."""
     await session.load("notes", keep="turn")
 
     async def cancel() -> Answer:

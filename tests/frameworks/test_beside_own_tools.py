@@ -128,7 +128,7 @@ async def test_a_model_that_falls_back_has_the_tools(board: Pegboard, wrapped: b
 async def test_arguments_that_are_empty_are_an_empty_object(
     board: Pegboard, written: str, stream: bool, agent: str
 ) -> None:
-    """A1: nobody is asked about a call that needs no approval, and the model reads what it wrote."""
+    """A1: no one is asked about a call that needs no approval, and the model reads what it wrote."""
     sent: list[Any] = []
     answers: list[Any] = [
         [ResponseFunctionToolCall(type="function_call", name="clock", arguments=written, call_id="1")],

@@ -81,7 +81,7 @@ async def test_one_line_at_the_end_of_a_run_says_what_its_tools_came_to(
 
 
 async def test_a_list_that_grows_is_a_break(board: Pegboard) -> None:
-    """D1: an array is written anew when a tool joins it."""
+    """D1: an array is written again when a tool joins it."""
     session = await board.session(session_id="s", host=Host())
     await agent_that_calls(session, LOAD, ToolCallPart("note_list", {})).run("Go on.")
 

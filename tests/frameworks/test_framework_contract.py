@@ -29,7 +29,7 @@ def shown(calls: list[ModelCall], name: str) -> list[bool]:
 
 
 async def test_a_tool_is_there_after_its_load_and_gone_after_its_unload(driver: Driver, board: Pegboard) -> None:
-    """D2, S10: the model sees it at the next step, calls it, unloads it, and does not see it any more."""
+    """D2, S10: the model sees it at the next step, calls it, unloads it, and does not see it any longer."""
     talk = driver.talk(await board.session(agent="assistant", session_id="s"))
 
     calls = await in_turn(driver, talk, LOAD_NOTES, LIST_NOTES, UNLOAD_NOTES)

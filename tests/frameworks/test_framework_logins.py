@@ -54,7 +54,7 @@ def address_in(text: str) -> str:
 async def test_a_call_waits_for_the_login_of_its_principal_and_goes_on_after_it(
     driver: Driver, board: Pegboard
 ) -> None:
-    """Each of two users logs in at an address of their own; nobody's call runs with the login of another."""
+    """Each of two users logs in at an address of their own; no one's call runs with the login of another."""
     for principal, account in (("ada", "ada"), ("bob", "ben")):
         talk = await talk_of(driver, board, principal)
         ran = await talk.run("Who am I?", WHO, "Log in, please.")
@@ -102,7 +102,7 @@ def reply(call_id: str) -> JsonObject:
 
 
 async def test_in_a_plain_loop_a_call_waits_under_its_id_for_a_login(board: Pegboard) -> None:
-    """The history and the session are enough to go on; nothing comes of it before somebody has logged in."""
+    """The history and the session are enough to go on; nothing comes of it before someone has logged in."""
     for principal, account in (("ada", "ada"), ("bob", "ben")):
         loop = Loop(await board.session(session_id="l", principal=principal), form="chat", model="gpt-5.4")
         messages: list[Any] = [{"role": "user", "content": "Who am I?"}]

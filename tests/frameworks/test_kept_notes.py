@@ -1,4 +1,4 @@
-"""What stands behind the messages of a history that keeps only what people and models wrote (D4)."""
+"""What is behind the messages of a history that keeps only what people and models wrote (D4)."""
 
 from dataclasses import replace
 

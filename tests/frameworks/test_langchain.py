@@ -1,4 +1,4 @@
-"""What is LangChain's own: runs that block, graphs of one's own, decisions, what stands behind messages, subagents."""
+"""What is LangChain's own: runs that block, graphs of one's own, decisions, what is behind messages, subagents."""
 
 import asyncio
 import inspect
@@ -327,7 +327,7 @@ async def test_a_node_of_a_graph_of_one_s_own_asks_the_model(board: Pegboard) ->
 
 
 async def test_each_kind_of_child_has_its_agent_and_its_events(board: Pegboard) -> None:
-    """P8: by the name of the child's agent; one that waits for a person says so; one that nobody does is an error."""
+    """P8: by the name of the child's agent; one that waits for a person says so; one that no one does is an error."""
     written: list[str] = []
     scripts = {"assistant": Script(LIST_NOTES, "Milk it is."), "clerk": Script(SHRED)}
 

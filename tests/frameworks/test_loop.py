@@ -210,7 +210,7 @@ async def test_what_the_message_needs_is_there_at_the_first_request(board: Pegbo
 async def test_a_load_of_many_tools_is_defined_in_its_answer_and_one_of_few_is_revealed(
     board: Pegboard, form: Form
 ) -> None:
-    """D1, D4: a definition takes half of the tokens there; nothing is defined twice, and the list stays as it is."""
+    """D1, D4: a definition takes half of the tokens there; nothing is defined twice, and the list stays unchanged."""
     session = await board.session(agent="housekeeper", session_id="s")
     clean = [("call_tool", {"name": "clean_den", "arguments": {"how": "soap"}})]
     steps = ([("load_tools", {"names": ["many"]})], clean, "Clean.", LOAD_NOTES, [("note_list", {})], "Milk.")
@@ -226,7 +226,7 @@ async def test_a_load_of_many_tools_is_defined_in_its_answer_and_one_of_few_is_r
 
 @pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)
 async def test_a_denied_tool_is_neither_deferred_nor_named_by_the_history(board: Pegboard, form: Form) -> None:
-    """D4, P4: from the next request on, and what else the history has stays as it is."""
+    """D4, P4: from the next request on, and what else the history has stays unchanged."""
     session = await board.session(agent="assistant", session_id="s")
     async with talk(session, form, scripted_model(LOAD_NOTES, "Loaded.", [("note_list", {})], "No.")) as one:
         await one.say("Load the notes.")
@@ -467,7 +467,7 @@ async def test_a_focus_narrows_one_step_without_an_edit_of_the_list(board: Pegbo
 
 
 async def test_what_is_stale_is_not_sent_and_nothing_else_is_touched(board: Pegboard, form: Form) -> None:
-    """D4: a result without its call is dropped, a call that nobody answered is answered."""
+    """D4: a result without its call is dropped, a call that no one answered is answered."""
     session = await board.session(agent="assistant", session_id="s")
     async with talk(session, form, scripted_model([("add_numbers", {"first": 1, "second": 2})], "3.", "Bye.")) as one:
         await one.say("Add.")

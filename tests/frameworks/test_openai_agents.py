@@ -310,7 +310,7 @@ async def test_a_handoff_takes_the_message_to_the_tools_of_the_other(board: Pegb
 
 
 async def test_what_is_delegated_has_the_context_counts_and_streams(board: Pegboard) -> None:
-    """P8: by the name of the child's agent; what it takes stands in the usage of the run that delegates."""
+    """P8: by the name of the child's agent; what it takes is in the usage of the run that delegates."""
     events: list[str] = []
     seen: list[object] = []
 

@@ -118,7 +118,7 @@ async def test_arguments_that_are_empty_or_null_are_none(config: Mapping[str, An
 async def test_a_model_that_reasons_is_asked_for_what_it_needs_back(
     config: Mapping[str, Any], model: str, asked: bool
 ) -> None:
-    """D4: where the provider refuses that, it is not asked for any more."""
+    """D4: where the provider refuses that, it is no longer asked for."""
     async with Pegboard.open(config) as board:
         loop = await loop_of(board, "responses", model)
         assert ("include" in await loop.request(ASKED)) is asked

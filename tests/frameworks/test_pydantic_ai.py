@@ -81,7 +81,7 @@ class Recorder:
 
 
 async def test_a_run_opens_the_session_of_its_user(board: Pegboard) -> None:
-    """S1: one agent for everybody; whose session it is, each run says."""
+    """S1: one agent for everyone; whose session it is, each run says."""
 
     async def opened(ctx: RunContext[str]) -> Session:
         return await board.session(agent="assistant", session_id=ctx.conversation_id, principal=ctx.deps)
@@ -136,7 +136,7 @@ async def test_what_prepares_the_tools_of_the_agent_prepares_those_of_the_sessio
 
 
 async def test_the_framework_has_the_same_definitions_at_each_step(session: Session) -> None:
-    """A step costs what a step of the framework costs: nothing of the session is defined or copied anew for it."""
+    """A step costs what a step of the framework costs: nothing of the session is defined or copied again for it."""
     seen: list[list[ToolDefinition]] = []
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

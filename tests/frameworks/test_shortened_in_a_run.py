@@ -84,7 +84,7 @@ class Compacts(AbstractCapability[Any]):
 async def test_pydantic_ai_defines_again_with_the_request_that_is_shortened(
     session: Session, model: str, behind: bool
 ) -> None:
-    """D4: wherever the processor stands in the list, and no request after it has a second definition."""
+    """D4: wherever the processor is in the list, and no request after it has a second definition."""
     shortens = ProcessHistory(Shortens().of_messages)
     own = SessionTools(session)
     with StrictProvider(model=Reader()) as server:

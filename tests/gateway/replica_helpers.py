@@ -25,7 +25,7 @@ INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIEN
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 NOBODY = "0" * 32
-"""What stands behind the name of the replica in the id of a session that nobody has begun."""
+"""What is behind the name of the replica in the id of a session that no one has begun."""
 
 
 SHIFTED = """

@@ -63,7 +63,7 @@ async def listed(client: Connected) -> tuple[int, list[str]]:
 
 
 async def test_the_list_for_thirteen_servers_says_what_each_is_for_in_400_tokens(tmp_path: Path) -> None:
-    """F2: also where nobody described it."""
+    """F2: also where no one described it."""
     plugins = {name: canned(f"{name}_a", f"{name}_b") for name in DESCRIBED}
     plugins |= {name: canned(*tools) for name, tools in BARE.items()}
     async with served(tmp_path, plugins, DESCRIBED) as url, connected(url, MODERN) as client:
@@ -85,7 +85,7 @@ async def test_the_list_for_two_hundred_servers_takes_900_tokens(tmp_path: Path)
 
 
 async def test_a_search_never_changes_the_list_of_a_client(config: Path) -> None:
-    """D1, G4: a client's list is cached as far as anybody knows."""
+    """D1, G4: a client's list is cached as far as anyone knows."""
     async with gateway(config) as running, connected(running.url, HANDSHAKE) as client:
         await client.text("search_tools", queries=["add numbers"])  # the server has been seen from here on
         before = await listed(client), client.changes()

@@ -91,7 +91,7 @@ async def test_every_kind_of_server_works_or_is_reported_by_name(many: Path) -> 
 
 
 async def test_a_server_that_never_answers_keeps_only_its_own_callers(many: Path) -> None:
-    """G8: lists and calls of the others go on while somebody waits for one that hangs, and after."""
+    """G8: lists and calls of the others go on while someone waits for one that hangs, and after."""
     async with process(many) as running, connected(running.url, MODERN) as pegboard:
         await pegboard.load("good")
         hanging = asyncio.create_task(pegboard.load("mute"))

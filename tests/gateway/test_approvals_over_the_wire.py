@@ -183,7 +183,7 @@ async def test_fields_are_filled_in_by_the_user_of_the_client(config: Path) -> N
 
 
 async def test_what_is_run_elsewhere_is_unavailable_over_mcp(config: Path) -> None:
-    """T13: with the reason; nobody is asked."""
+    """T13: with the reason; no one is asked."""
     person = Decider()
     async with served(config, MODERN, person) as (board, connected):
         answer = await connected.call_tool("sign", {"text": "x"})

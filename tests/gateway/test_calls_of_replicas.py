@@ -109,7 +109,7 @@ async def test_an_approval_through_another_replica_runs_the_call_once(config: Pa
 
 @STORES
 async def test_an_operator_at_another_replica_lets_a_waiting_call_go_on_at_once(config: Path) -> None:
-    """G14, A3: it is seen there, and nobody waits for the user of the client any more."""
+    """G14, A3: it is seen there, and no one waits for the user of the client any longer."""
     person = Decider(hold=True)
     async with pair(config) as two, client(two.first.url, MODERN, person) as connected:
         calling = asyncio.ensure_future(connected.call_tool("delete_file", DELETE))
@@ -242,7 +242,7 @@ async def test_a_state_that_is_none_is_one_clear_error(config: Path) -> None:
 
 
 async def test_a_replica_that_has_a_call_and_is_not_reached_keeps_it(config: Path) -> None:
-    """G14: nobody takes it over; the error says what is wrong."""
+    """G14: no one takes it over; the error says what is wrong."""
     async with (
         served(config) as running,
         http() as web,
@@ -312,7 +312,7 @@ async def test_a_refusal_counts_where_the_replica_that_asked_was_killed(config: 
 
 
 async def test_what_a_server_asked_that_ended_with_its_replica_is_one_clear_error(asking: Path) -> None:
-    """G14: the call has begun, and nobody knows how far it went: it is not made again by itself."""
+    """G14: the call has begun, and no one knows how far it went: it is not made again by itself."""
     async with mortal(asking) as owner, served(asking) as other, http() as web:
         given = {"requests": [SAMPLE]}
         first = await asks(web, owner.url, "up__ask", given)

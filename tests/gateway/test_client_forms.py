@@ -101,7 +101,7 @@ async def test_beside_many_other_tools_they_stay_in_view_where_the_client_has_a_
 
 @pytest.mark.parametrize("dialect", ["pegboard", "toolkits", "invokeother", "discovery"])
 async def test_every_meta_tool_carries_the_mark_and_no_other_tool(config: Path, dialect: str) -> None:
-    """G4, G5: in both eras, whoever answers, for a client that says nothing of itself."""
+    """G4, G5: in both eras, the person who answers, for a client that says nothing of itself."""
     edit(config, "agents:", "toolkits: {all: {tools: [up]}}\nagents:")
     edit(config, "default: {", f"default: {{dialect: {dialect}, allowed_toolkits: [all], ")
     async with gateway(config) as running, connected(running.url, MODERN) as client:

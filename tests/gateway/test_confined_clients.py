@@ -249,7 +249,7 @@ async def test_another_gateway_demands_the_token_for_as_long_as_something_confin
 
 
 async def test_no_confined_process_makes_itself_unseen(config: Path, other: Path) -> None:
-    """A7: not by times of the token, limits, another user, a name or a namespace, nor as one that nobody looks into."""
+    """A7: not by times of the token, limits, another user, a name or a namespace, nor as one that no one looks into."""
     hides = f"""
         import ctypes, os, resource
         libc = ctypes.CDLL(None)

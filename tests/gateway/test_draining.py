@@ -84,7 +84,7 @@ async def test_a_drained_gateway_serves_what_it_has_and_begins_nothing_more(conf
 
 
 async def test_other_replicas_reach_a_drained_one_until_it_ends(config: Path) -> None:
-    """G14: then it is withdrawn, and its clients begin anew elsewhere."""
+    """G14: then it is withdrawn, and its clients begin again elsewhere."""
     async with served(config) as other, mortal(config, "--drain=60") as running, httpx2.AsyncClient(timeout=30) as http:
         session = await begun(http, running.url)
         running.process.send_signal(signal.SIGTERM)

@@ -161,7 +161,7 @@ async def test_a_client_is_notified_of_changes_since_its_early_list(tmp_path: Pa
 
 @pytest.mark.parametrize("token", [ADA, BOB])
 async def test_early_lists_over_http_are_those_of_the_sdk(tmp_path: Path, token: str) -> None:
-    """G4, G8, P3: the same bytes for each principal and agent, whoever answers."""
+    """G4, G8, P3: the same bytes for each principal and agent, the person who answers."""
     tokens = {"ada": {"token": ADA, "agents": ["default"]}, "bob": {"token": BOB, "agents": ["narrow"]}}
     config, _ = with_log(tmp_path, "one", "two", agents=AGENTS, tokens=tokens)
     agent = "default" if token == ADA else "narrow"

@@ -145,7 +145,7 @@ async def test_a_switch_of_another_process_reaches_the_clients(config: Path, era
 
 
 async def test_a_list_that_depends_on_the_principal_is_private(config_with_tokens: Path) -> None:
-    """G4: with tokens nobody may share a cached list."""
+    """G4: with tokens no one may share a cached list."""
     async with gateway(config_with_tokens) as running, connected(running.url, MODERN, token=ADA) as pegboard:
         assert (await pegboard.client.list_tools()).cache_scope == "private"
 

@@ -344,7 +344,7 @@ class Remote(BaseHTTPRequestHandler):
 
 
 async def test_a_task_of_a_far_server_is_its_users_over_a_restart(tmp_path: Path) -> None:
-    """G7, G9: by its id, which nobody else can use."""
+    """G7, G9: by its id, which no one else can use."""
     tokens = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
     with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as far:
         thread = threading.Thread(target=far.serve_forever, kwargs={"poll_interval": 0.02})

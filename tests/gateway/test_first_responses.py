@@ -32,7 +32,7 @@ def typed(messages: list[Message]) -> bytes:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_early_answers_are_those_of_the_sdk(config: Path, era: str) -> None:
-    """G4, G5, G8: byte for byte the same list, whoever answers."""
+    """G4, G5, G8: byte for byte the same list, the person who answers."""
     plain = first_requests(era)
     odd = [{**message, **AROUND_THE_WAY_AROUND} for message in plain]
     await answers(await start(config), typed(plain))  # what is known from now on is known to both
@@ -77,7 +77,7 @@ async def test_a_client_that_says_nothing_costs_no_start(config: Path, sent: byt
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover"])
 async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method: str) -> None:
-    """G4, G8: the same status, kind and body, whoever answers."""
+    """G4, G8: the same status, kind and body, the person who answers."""
     from pegboard.assembly import Pegboard
     from pegboard.gateway import serving
 
@@ -127,7 +127,7 @@ async def heard(process: asyncio.subprocess.Process, sent: Message) -> Message:
 
 @pytest.fixture
 def servers_only(config: Path) -> Path:
-    """Return a configuration whose tools all have stored manifests after the first start; Python's are read anew."""
+    """Return a configuration whose tools all have stored manifests after the first start; Python's are read again."""
     command, *args = sdk_command(UPSTREAM, "stdio")
     up = {"command": command, "args": args}
     servers = {"store": "sqlite:///state.db", "servers": {"up": up}, "agents": {"default": {"tools": ["up"]}}}

@@ -119,7 +119,7 @@ async def test_a_store_that_is_lost_loses_nobody(tmp_path: Path, caplog: pytest.
 
 
 async def test_a_process_that_somebody_withdrew_announces_itself_again() -> None:
-    """G14: nobody else can end it."""
+    """G14: no one else can end it."""
     store = MemoryStore()
     async with beating(store, HERE) as heartbeat:
         await store.withdraw(heartbeat.own.id)

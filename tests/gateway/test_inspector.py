@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line, a client that nobody here wrote."""
+"""The MCP Inspector's command line, a client that no one here wrote."""
 
 import asyncio
 import json

@@ -38,7 +38,7 @@ async def command(*words: str, folder: Path | None = None) -> Any:
 
 
 def test_every_client_that_is_known_has_its_file_its_date_and_where_it_was_read() -> None:
-    """F4: none is judged by what nobody wrote down; Junie is documented nowhere."""
+    """F4: none is judged by what no one wrote down; Junie is documented nowhere."""
     assert [client.name for client in KNOWN_CLIENTS] == [*CLIENTS]
     assert all(client.read_on >= "2026-11" for client in KNOWN_CLIENTS)
     assert [client.name for client in KNOWN_CLIENTS if not client.read_at] == ["junie"]

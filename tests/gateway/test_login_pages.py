@@ -158,7 +158,7 @@ async def test_g11_a_page_of_another_port_sends_nobody_on_their_way(gateway: str
 
 
 async def test_g11_who_has_no_token_is_sent_nowhere(gateway: str, browsers: list[Browser]) -> None:
-    """G11, G2: nor another site, nor an address that somebody has made up."""
+    """G11, G2: nor another site, nor an address that someone has made up."""
     async with client_of(gateway, "ada", MODERN) as ada:
         address = await address_for(ada)
     http, base = browsers[0].http, gateway.replace("/mcp", "")

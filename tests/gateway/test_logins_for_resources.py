@@ -80,7 +80,7 @@ def address_in(text: str) -> str:
 async def test_g11_each_principal_reads_as_themselves_once_they_have_logged_in(
     url: str, browsers: list[Browser]
 ) -> None:
-    """G11: no tool is called; who has not logged in is told where, and sees nothing of anybody else."""
+    """G11: no tool is called; who has not logged in is told where, and sees nothing of anyone else."""
     async with client_of(url, "ada", MODERN) as ada, client_of(url, "bob", MODERN) as bob:
         [hers] = {address_in(text) for text in await refused(ada)}
         await browsers[0].log_in(hers, TOKENS["ada"], "ada")

@@ -1,4 +1,4 @@
-"""A first call to a server that nobody has logged in to finishes in that same call (G11)."""
+"""A first call to a server that no one has logged in to finishes in that same call (G11)."""
 
 import asyncio
 from collections.abc import AsyncIterator

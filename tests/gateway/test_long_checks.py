@@ -1,4 +1,4 @@
-"""One schema, or one client's arguments, delay nobody else's calls."""
+"""One schema, or one client's arguments, delay no one else's calls."""
 
 import asyncio
 import json

@@ -32,7 +32,7 @@ def endless(kind: str) -> Iterator[bytes]:
         case "trailers":
             yield START.replace(b"GET", b"POST") + b"transfer-encoding: chunked\r\n\r\n0\r\n"
             yield from (b"".join(b"x-%d: y\r\n" % number for number in range(4096)) for _ in range(64))
-        case _:  # what stands behind the length of a part of the body
+        case _:  # what is behind the length of a part of the body
             yield START.replace(b"GET", b"POST") + b"transfer-encoding: chunked\r\n\r\n1;x="
             yield from (b"x" * LIMIT for _ in range(64))
 

@@ -145,7 +145,7 @@ async def test_a_client_that_goes_away_ends_its_stream(config: Path) -> None:
     """G1: and no other."""
     site = Site()
     async with mounted(config, site) as base, AsyncExitStack() as staying, AsyncExitStack() as going:
-        kept = []  # a text that nobody refers to any more closes its stream
+        kept = []  # a text that no one refers to any longer closes its stream
         for stack in (staying, going):
             http = await stack.enter_async_context(httpx2.AsyncClient(base_url=base))
             stream = await stack.enter_async_context(http.stream("GET", "/console/events"))

@@ -1,4 +1,4 @@
-"""What plugins keep in objects belongs to somebody, for clients of either era (G9)."""
+"""What plugins keep in objects belongs to someone, for clients of either era (G9)."""
 
 import asyncio
 import json

@@ -128,7 +128,7 @@ async def act(client: RawClient, does: str, **more: Any) -> str:
 async def test_progress_comes_under_the_token_of_the_client_and_no_other(
     acting: Acting, era: str, token: int | str
 ) -> None:
-    """G7: one that is false in Python is one; a token that is made up, and what comes after the end, reach nobody."""
+    """G7: one that is false in Python is one; a token that is made up, and what comes after the end, reach no one."""
     async with raw_client(acting.config, era) as client:
         await client.begin()
         await until(lambda: client.is_listed("up__act"))

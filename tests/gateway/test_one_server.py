@@ -220,7 +220,7 @@ async def test_another_gateway_takes_it_when_its_owner_stops(one: Path, log: Pat
 
 
 async def test_another_gateway_takes_it_when_its_owner_was_killed(one: Path, log: Path) -> None:
-    """G14: as soon as it is sure that nobody is there; not when the lease ends."""
+    """G14: as soon as it is sure that no one is there; not when the lease ends."""
     async with served(one) as second, connected(second.url, MODERN) as client_of_second, mortal(one) as first:
         async with connected(first.url, MODERN) as client_of_first:
             old = await client_of_first.text("pid")
@@ -252,7 +252,7 @@ async def test_a_gateway_waits_until_the_lease_of_one_ends_that_nobody_hears_of(
 async def test_a_gateway_that_lives_and_cannot_be_reached_is_named_until_it_has_ended(
     one: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bad input: an --address at which nobody is."""
+    """Bad input: an --address at which no one is."""
     monkeypatch.setattr(server_leases, "STOPS_WITHIN", 0.2)
     async with served(one) as known, connected(known.url, MODERN) as pegboard:
         await pegboard.text("pid")

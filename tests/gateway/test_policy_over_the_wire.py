@@ -81,7 +81,7 @@ async def test_a_policy_that_changes_reaches_a_client_that_is_connected(config: 
 
 
 async def test_a_client_is_told_no_policy_that_it_read_when_it_connected(config: Path) -> None:
-    """T6: what has changed before stands in its instructions, and nothing comes twice."""
+    """T6: what has changed before is in its instructions, and nothing comes twice."""
     edit(config, "agents:\n", TALKING.lstrip())
     async with Pegboard.open(config) as board, serving(board, port=0) as url:
         async with connected(f"{url}/polite", HANDSHAKE) as first:

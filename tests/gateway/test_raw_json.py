@@ -64,7 +64,7 @@ SPELLINGS = {
     "parameters twice": '"arguments": {"path": "a"}}, "params": {"name": "up__write", "arguments": {"path": "secret"}',
     "a prototype": '"arguments": {"__proto__": {"path": "secret"}, "path": "a"}',
 }
-"""What stands in the parameters of a call beside its name and `_meta`."""
+"""What is in the parameters of a call beside its name and `_meta`."""
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ async def test_a_claim_that_was_taken_back_needs_to_be_accepted_again(listed: Li
 
 
 async def test_another_command_line_of_the_same_server_brings_no_trust(listed: Listed) -> None:
-    """G6: what was first seen stands under the name of the server, whatever is started for it."""
+    """G6: what was first seen is under the name of the server, whatever is started for it."""
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(gateway(listed.config))
         client = await stack.enter_async_context(connected(running.url, ERAS[0]))

@@ -24,7 +24,7 @@ from .test_lost_store import losing
 pytestmark = pytest.mark.cover(1)
 
 NOWHERE = "http://127.0.0.1:9"
-"""Where nobody listens."""
+"""Where no one listens."""
 
 
 # -- what works through such a proxy ---------------------------------------------------------------
@@ -96,7 +96,7 @@ async def test_the_session_of_a_request_is_named_as_with_one_gateway(config: Pat
 
 @pytest.mark.both_paths
 async def test_another_replica_opens_a_session_to_nobody_but_its_owner(config_with_tokens: Path) -> None:
-    """G2, G14: the replica that has it authenticates the client itself; the other takes nobody's word for it."""
+    """G2, G14: the replica that has it authenticates the client itself; the other takes no one's word for it."""
     async with pair(config_with_tokens) as two, httpx2.AsyncClient() as http:
         bob = await begun(http, two.first.url, BOB)
         session = {"mcp-session-id": bob["mcp-session-id"]}
@@ -159,7 +159,7 @@ async def test_sessions_of_nobody_are_not_found(config: Path) -> None:
 
 
 async def test_an_owner_that_lives_and_is_not_reached_is_one_clear_error(config: Path) -> None:
-    """G14: a network that is split is no reason to begin anew; the session is there when it is one again."""
+    """G14: a network that is split is no reason to begin again; the session is there when it is one again."""
     replica = Replica("faraway", NOWHERE, "1")
     async with served(config) as running, httpx2.AsyncClient(timeout=30) as http, announced(running.board, replica):
         headers = bearer(None) | {"mcp-session-id": f"faraway-{NOBODY}"}
@@ -173,7 +173,7 @@ async def test_an_owner_that_lives_and_is_not_reached_is_one_clear_error(config:
 
 
 async def test_a_replica_that_has_lost_its_store_still_sends_on_to_those_it_knows(config: Path) -> None:
-    """G14, S2: of a session that it knows nothing of it says why, and takes nobody for ended."""
+    """G14, S2: of a session that it knows nothing of it says why, and takes no one for ended."""
     async with served(config) as owner, losing(config) as running, httpx2.AsyncClient(timeout=30) as http:
         headers = await begun(http, owner.url)
         assert (await http.post(running.url, json=PING, headers=headers)).status_code == 200
@@ -214,7 +214,7 @@ async def test_another_process_at_the_address_of_the_owner_is_not_taken_for_it(c
 
 
 async def test_replicas_that_announce_one_address_are_told_to_say_their_own(config: Path) -> None:
-    """G14: those on two machines that both serve their own loopback; nobody's session is taken for ended."""
+    """G14: those on two machines that both serve their own loopback; no one's session is taken for ended."""
     async with served(config, address="http://127.0.0.1:8321") as here, served(config) as there:
         there_too = Replica("faraway", "http://127.0.0.1:8321", "1")
         async with announced(there.board, there_too), httpx2.AsyncClient(timeout=30) as http:
@@ -225,7 +225,7 @@ async def test_replicas_that_announce_one_address_are_told_to_say_their_own(conf
 
 
 async def test_a_call_whose_owner_dies_is_answered_with_an_error(config: Path) -> None:
-    """G14: not with silence; nobody knows whether it ran."""
+    """G14: not with silence; no one knows whether it ran."""
     async with served(config) as other, mortal(config) as owner, httpx2.AsyncClient(timeout=30) as http:
         headers = await begun(http, owner.url)
         load = {"name": "load_tools", "arguments": {"names": ["up"]}}
@@ -330,7 +330,7 @@ async def test_a_process_announces_itself_while_it_serves(config: Path) -> None:
 
 
 async def test_a_process_with_a_store_of_its_own_announces_nothing(config: Path) -> None:
-    """G14: there is nobody to whom; its sessions are named as the SDK does."""
+    """G14: there is no one to whom; its sessions are named as the SDK does."""
     edit(config, "sqlite:///state.db", "'memory:'")
     async with served(config) as running, httpx2.AsyncClient() as http:
         assert await running.replicas() == []

@@ -279,7 +279,7 @@ async def test_principals_never_share_a_connection(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_started_for_servers_that_are_known_to_have_none(tmp_path: Path) -> None:
-    """G8: what a server has besides tools stands in its manifest."""
+    """G8: what a server has besides tools is in its manifest."""
     log, started = tmp_path / "log", tmp_path / "started"
     servers = {
         "tools": entry([sys.executable, PLAIN, "--log", str(started)]),

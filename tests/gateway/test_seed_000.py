@@ -223,7 +223,7 @@ async def test_every_status_of_an_unload_over_the_wire(serving: Serving) -> None
 
 
 async def test_the_third_equal_failure_in_a_row_is_not_executed(serving: Serving) -> None:
-    """X3, MI1: it says so; another call comes through, and the next turn starts anew."""
+    """X3, MI1: it says so; another call comes through, and the next turn starts again."""
     async with serving.client() as chat:
         for _ in range(2):
             assert (await ask(chat, "load_tools", toolkit="nonsense"))["status"] == "unknown"

@@ -1,4 +1,4 @@
-"""Updates of resources reach whoever subscribed, and nobody else."""
+"""Updates of resources reach whoever subscribed, and no one else."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -150,7 +150,7 @@ async def test_what_cannot_be_subscribed_to_is_refused_or_not_acknowledged(tmp_p
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_revoked_permission_ends_updates(tmp_path: Path, era: str) -> None:
-    """P4: who may not read a resource any more hears nothing of it."""
+    """P4: who may not read a resource any longer hears nothing of it."""
     agents = {"default": {"discoverable": ["*"]}, "watcher": {"discoverable": ["*"]}}
     config = configured(tmp_path, {"up": entry(stdio())}, agents=agents)
     async with (
@@ -216,7 +216,7 @@ async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path) -> 
 
 
 async def test_the_end_of_a_client_ends_what_it_subscribed_to(tmp_path: Path) -> None:
-    """G7: whoever goes away without a word holds nothing any more."""
+    """G7: whoever goes away without a word holds nothing any longer."""
     log = tmp_path / "log"
     config = configured(tmp_path, {"up": entry(stdio("--handshake", "--log", str(log)))})
     async with gateway(config) as running:

@@ -1,4 +1,4 @@
-"""Connections that say nothing, or not all: nobody holds up another (G2)."""
+"""Connections that say nothing, or not all: no one holds up another (G2)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a server offers passes as it is, whatever in it is secret elsewhere: masking is for Pegboard's own texts."""
+"""What a server offers passes unchanged, whatever in it is secret elsewhere: masking is for Pegboard's own texts."""
 
 import json
 import sys

@@ -58,7 +58,7 @@ def _base(number: int, **more: Any) -> Definition:
 
 
 def _changed(kind: str, number: int, mark: str) -> tuple[Definition, Definition, bool]:  # noqa: C901 - a table
-    """Return a definition before and after, and whether the mark stands in the second."""
+    """Return a definition before and after, and whether the mark is in the second."""
     before = _base(number)
     after = deepcopy(before)
     marked = True

@@ -33,7 +33,7 @@ async def board(configuration: dict[str, Any]) -> AsyncIterator[Pegboard]:
 
 @pytest.fixture
 async def person() -> AsyncIterator[Person]:
-    """Return somebody who opens an address as an account, and follows wherever the browser is sent."""
+    """Return someone who opens an address as an account, and follows wherever the browser is sent."""
     async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
 
         async def opens(url: str, account: str = "ada") -> httpx2.Response:

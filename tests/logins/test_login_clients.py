@@ -1,4 +1,4 @@
-"""As whom Pegboard asks for logins: by the address of a document, as registered, registered anew for more (G11)."""
+"""As whom Pegboard asks for logins: by the address of a document, as registered, registered again for more (G11)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What happens to logins: two finish one, everybody is logged out, clocks differ, issuers say nothing (G11)."""
+"""What happens to logins: two finish one, everyone is logged out, clocks differ, issuers say nothing (G11)."""
 
 import asyncio
 from typing import Any

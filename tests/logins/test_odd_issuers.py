@@ -113,7 +113,7 @@ async def told(story: Story, oddity: Oddity) -> None:
 
 
 def refusal(story: Story, answer: CallAnswer) -> str:
-    """Return what somebody was told of what is wrong: whoever called, else whoever followed the address."""
+    """Return what someone was told of what is wrong: whoever called, else whoever followed the address."""
     if answer.status == "tool_unavailable":
         return answer.message
     last = story.pages[-1]
@@ -121,7 +121,7 @@ def refusal(story: Story, answer: CallAnswer) -> str:
 
 
 async def comes_back(story: Story) -> None:
-    """Call until the issuer may be asked again; nobody logs in."""
+    """Call until the issuer may be asked again; no one logs in."""
     pause = Backoff(first=0.05, longest=0.2)
     async with asyncio.timeout(10):
         while (answer := await story.call()).status != "ok":

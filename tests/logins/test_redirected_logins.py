@@ -50,7 +50,7 @@ async def test_g11_a_token_request_is_not_redirected_to_another_origin(
 async def test_g11_a_token_request_that_is_redirected_in_a_circle_ends_with_a_reason(
     configuration: dict[str, Any], site: LoginSite
 ) -> None:
-    """G11: whatever stands in the circle; the secret is not in the reason, and nothing hangs."""
+    """G11: whatever is in the circle; the secret is not in the reason, and nothing hangs."""
     auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "robot-secret-0003"}
     configuration["servers"]["linear"]["auth"] = auth
     for redirects in ({"/token": "/token"}, {"/token": "/other", "/other": "/token"}):

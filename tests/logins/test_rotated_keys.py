@@ -1,4 +1,4 @@
-"""Logins of two principals over two replicas while the key is changed: nobody logs in anew (G11)."""
+"""Logins of two principals over two replicas while the key is changed: no one logs in again (G11)."""
 
 import asyncio
 import base64

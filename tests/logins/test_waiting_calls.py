@@ -118,7 +118,7 @@ async def test_g11_calls_of_one_session_push_out_no_waiting_call_of_another(boar
 async def test_g6_a_call_that_was_to_read_only_runs_nothing_else_after_the_login(
     configuration: dict[str, Any], person: Person, site: LoginSite
 ) -> None:
-    """Before the login nobody knows whether its tool only reads."""
+    """Before the login no one knows whether its tool only reads."""
     configuration["toolkits"] = {"kit": {"tools": ["linear"]}}
     configuration["agents"] = {"default": {"allowed_toolkits": ["kit"], "dialect": "pegboard", "unloaded_call": "run"}}
     through = "call_read_only_tool", {"name": "linear__echo", "arguments": {"text": "A"}}

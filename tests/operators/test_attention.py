@@ -75,7 +75,7 @@ async def needing(board: Pegboard, *, limit: int = 50, agents: frozenset[str] | 
 
 
 async def test_calls_that_wait_come_before_servers_that_do_not_run(board: Pegboard) -> None:
-    """F5: with what helps, why and since when; what is answered needs nobody any more."""
+    """F5: with what helps, why and since when; what is answered needs no one any longer."""
     before = time.time()
     session = await board.session(agent="all", session_id="thread")
     waits = await session.call("send", {"to": "ada"})

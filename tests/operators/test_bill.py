@@ -169,7 +169,7 @@ async def test_the_bill_outlives_the_process_and_grows_with_others(config: Path)
 
 
 async def test_what_is_counted_is_on_the_bill_some_seconds_later(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F4: nobody has to ask for it."""
+    """F4: no one has to ask for it."""
     monkeypatch.setattr("pegboard.board.observability.bill.EVERY", 0.01)
     async with Pegboard.open(config) as board, asyncio.timeout(20):
         await (await board.session(agent="all", session_id="thread")).surface()

@@ -120,7 +120,7 @@ async def test_an_edit_is_shown_saved_and_taken_back(board: Pegboard, editing: E
 
 
 async def test_an_edit_of_who_may_widen_counts_at_once_under_ask(config: Path) -> None:
-    """P10: what somebody else edited waits on; what the operator has seen counts, in their name."""
+    """P10: what someone else edited waits on; what the operator has seen counts, in their name."""
     write(config, f"reload: ask\n{CONFIG}")
     async with Pegboard.open(config) as board:
         editing = Editing(board.services, board.editable)
@@ -325,7 +325,7 @@ READS_A_VARIABLE = [
 
 @pytest.mark.parametrize("path", [("agents", "ada", "role"), ("toolkits", "new", "description"), ("agents", "ada")])
 async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path: tuple[str, ...]) -> None:
-    """X5, A5: a description or a role is read; what another operator's token stands in does not get there."""
+    """X5, A5: a description or a role is read; what another operator's token is in does not get there."""
     async with Pegboard.open(variables) as board:
         editing = Editing(board.services, board.editable)
         for value in READS_A_VARIABLE:
@@ -407,7 +407,7 @@ async def test_a_secret_of_their_own_toolkit_is_not_made_its_description(config:
 
 @pytest.fixture
 async def waited(config: Path) -> AsyncIterator[Pegboard]:
-    """Give a board on which somebody's new token and another agent's toolkit wait for a person."""
+    """Give a board on which someone's new token and another agent's toolkit wait for a person."""
     write(config, f"reload: ask\n{CONFIG}")
     async with Pegboard.open(config) as board:
         text = text_of(config).replace("tokens:\n", "tokens:\n  carl: {token: carl-carl-carl-carl, agents: [bob]}\n")
@@ -439,7 +439,7 @@ async def test_what_others_have_waiting_is_neither_shown_nor_credited_to_who_see
 
 
 async def test_what_others_have_just_written_is_theirs_before_it_is_read(board: Pegboard, config: Path) -> None:
-    """A5, P10: `ada` edits in the second in which somebody else has saved the file in an editor."""
+    """A5, P10: `ada` edits in the second in which someone else has saved the file in an editor."""
     editing = Editing(board.services, board.editable)
     hand = text_of(config).replace("[sums, times], loadout: careful", "[sums, times], tools: [clock]")
     write(config, hand.replace("discoverable: [clock]", "discoverable: [clock]\n    tools: [clock]"))

@@ -67,7 +67,7 @@ def test_no_word_of_a_secret_is_shown_of_a_file_as_people_write_it() -> None:
 
 @given(texts, st.integers(0, 8), st.one_of(st.none(), st.integers(-1, 80)))
 def test_whatever_is_shown_of_any_text_is_a_key_of_the_schema(text: str, line: int, column: int | None) -> None:
-    """X5: the newest edit is shown because it is wrong, so that nobody can tell what in it is secret."""
+    """X5: the newest edit is shown because it is wrong, so that no one can tell what in it is secret."""
     written = re.split(r"\r\n|\r|\n", text)
     for one in WrittenLines(text, KEYS).lines_around(line, column):
         parts = f"{one.before}{one.marked}{one.after}"

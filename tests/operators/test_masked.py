@@ -25,7 +25,7 @@ PROSE |= {"problem", "query", "reason", "sentence", "target", "text", "title", "
 
 
 def parts_of(hint: Any) -> Iterator[Any]:
-    """Yield a type and everything that stands in it."""
+    """Yield a type and everything that is in it."""
     yield hint
     inner = get_type_hints(hint, include_extras=True).values() if is_dataclass(hint) else ()
     for part in (*get_args(hint), *inner):
@@ -151,7 +151,7 @@ def test_what_is_shown_of_a_name_has_no_secret_and_means_that_name_alone(name: s
 
 
 def test_names_that_differ_in_their_secrets_alone_are_told_apart() -> None:
-    """X5: by marks that stay the same in every process on the store, and tell nobody else what they stand for."""
+    """X5: by marks that stay the same in every process on the store, and tell no one else what they stand for."""
     masker = Masker(["hunter22", "hunter23"])
     first, again, elsewhere = ShownNames(masker, b"key"), ShownNames(masker, b"key"), ShownNames(masker, b"other")
     shown = first.shown("of hunter22")

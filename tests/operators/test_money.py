@@ -137,7 +137,7 @@ async def test_a_bill_in_money_is_what_its_tokens_cost(board: Pegboard) -> None:
 
 
 async def test_under_a_prompt_cache_a_list_is_written_once_and_read_from_then_on(board: Pegboard) -> None:
-    """F4, D1: over bills too; another list is written anew, everything listed would have been written once."""
+    """F4, D1: over bills too; another list is written again, everything listed would have been written once."""
     session = await board.session(agent="ada", session_id="s", host=Host(cache=Cache(tokens=100)))
     first = (await session.surface()).tokens.total
     await session.surface()
@@ -153,7 +153,7 @@ async def test_under_a_prompt_cache_a_list_is_written_once_and_read_from_then_on
 
 
 async def test_each_currency_is_a_sum_of_its_own_and_what_has_no_price_stays_in_tokens(board: Pegboard) -> None:
-    """F4: there is no price that nobody wrote down, and who has none is named."""
+    """F4: there is no price that no one wrote down, and who has none is named."""
     for agent in ("ada", "eve", "own"):
         session = await board.session(agent=agent, session_id="s", principal="carl")
         await session.call("note", {"text": "one two three"})

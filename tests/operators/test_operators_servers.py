@@ -252,7 +252,7 @@ async def test_a_server_that_hangs_at_its_start_is_restarted_without_waiting_for
 
 
 async def test_what_cannot_be_restarted_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    """P6: an unknown name, a plugin that works in this process, a missing variable, nobody."""
+    """P6: an unknown name, a plugin that works in this process, a missing variable, no one."""
     (tmp_path / "notes.py").write_text("def note(text: str) -> str:\n    return text\n")
     servers = {"git": server(env={"KEY": "${ABSENT_KEY}"})}
     async with opened(tmp_path, servers, {"notes": {"python": "notes"}}) as (board, services):

@@ -262,7 +262,7 @@ async def test_the_deletion_of_a_session_that_only_had_a_surface_is_recorded_and
 async def test_a_call_that_stored_nothing_elsewhere_shows_its_session_also_where_its_name_is_used_anew(
     config: Path, board: Pegboard, subjects: OperatorSubjects
 ) -> None:
-    """X4: calls before a deletion are not those of the session that begins anew."""
+    """X4: calls before a deletion are not those of the session that begins again."""
     call = ("call", "current_time", "--agent", "ada", "--principal", "bob", "--session", "elsewhere")
     await run(config, *call)
     key = SessionKey(principal="bob", agent="ada", session="elsewhere")
@@ -279,7 +279,7 @@ async def test_a_call_that_stored_nothing_elsewhere_shows_its_session_also_where
 
 
 async def test_a_session_may_be_deleted_while_it_is_used(board: Pegboard, subjects: OperatorSubjects) -> None:
-    """S2: whoever acts on it acts on a new one; nobody gets an error."""
+    """S2: whoever acts on it acts on a new one; no one gets an error."""
     session = await board.session(agent="ada", session_id="s")
 
     async def used(times: int) -> None:

@@ -222,7 +222,7 @@ async def test_two_processes_add_up_and_what_is_counted_outlives_them(
 
 
 async def test_the_answer_for_long_times_is_given_again_for_some_seconds(board: Pegboard) -> None:
-    """F4: a page that is asked for again and again reads the last hours anew, not the last weeks."""
+    """F4: a page that is asked for again and again reads the last hours again, not the last weeks."""
     now = NOON + 60.0
     reader, week = UsageReader(board.services, lambda: now), UsageQuery(seconds=7 * DAY)
     assert (await reader.usage(week)).totals.ok == 0

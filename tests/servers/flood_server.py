@@ -1,4 +1,4 @@
-"""An MCP server of the handshake era that answers with more than anybody can take; standard library only.
+"""An MCP server of the handshake era that answers with more than anyone can take; standard library only.
 
 Over stdio, HTTP or the older SSE (it prints its port). The name of a tool says how its answer comes.
 """

@@ -1,4 +1,4 @@
-"""An MCP server of the handshake era whose tools stand in a file: it lists what stands there now.
+"""An MCP server of the handshake era whose tools stand in a file: it lists what is there now.
 
 The file maps the names of tools to whether they say that they only read, or to what else their entry has.
 The tool ``announce`` says that the list has changed; a call of ``wait`` is answered once ``go`` is called; every other

@@ -1,4 +1,4 @@
-"""Import the SDK and the command once, then fork a server for everybody who connects: `warm_parent.py SOCKET`.
+"""Import the SDK and the command once, then fork a server for everyone who connects: `warm_parent.py SOCKET`.
 
 Importing them costs a second of processor time, and the tests start hundreds of servers. A forked server is the same
 program with the same modules: a script by its path, or Pegboard's command as `-m pegboard`. It ends when its own input
@@ -41,7 +41,7 @@ import pegboard.stores
 from pegboard import tokens
 
 VOCABULARY = tokens.vocabulary()
-"""Held, for whoever counts tokens need not read it then."""
+"""Held, for anyone who counts tokens need not read it then."""
 
 
 def run(argv: list[str], cwd: str, env: dict[str, str]) -> int:

@@ -84,7 +84,7 @@ async def test_a_folder_among_its_arguments_is_writable_and_its_neighbour_is_not
 
 @pytest.mark.parametrize("argument", ["/", "/usr", "~/"])
 async def test_an_argument_gives_away_neither_home_nor_the_system(home: Path, argument: str) -> None:
-    "A7: what nobody meant to grant by an argument is not granted."
+    "A7: what no one meant to grant by an argument is not granted."
     for name in (".config/pegboard", ".local/state/pegboard"):
         (home / name).mkdir(parents=True)
     places = (".", ".config/pegboard", ".local/state/pegboard")

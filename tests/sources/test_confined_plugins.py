@@ -126,7 +126,7 @@ class Place:
         self.configuration.write_text(json.dumps(document))
 
     def seen(self) -> dict[str, object]:
-        """Return what stands in every file, and which there are."""
+        """Return what is in every file, and which there are."""
         found: dict[str, object] = {}
         for top in (self.folder, self.home, self.outside):
             for path in top.rglob("*"):

@@ -69,7 +69,7 @@ def encoded(attempts: dict[str, str]) -> dict[str, str]:
 
 
 def came_through(found: dict[str, str]) -> dict[str, str]:
-    """Return the attempts that nobody refused."""
+    """Return the attempts that no one refused."""
     return {name: how for name, how in found.items() if not how.startswith(REFUSED)}
 
 

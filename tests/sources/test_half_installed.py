@@ -75,7 +75,7 @@ def be_slow(spec: ServerSpec, slow: bool) -> None:
 
 
 async def test_a_start_that_is_cut_leaves_nothing_half_installed(spec: ServerSpec) -> None:
-    """G8: whoever starts the package next, Pegboard or the client itself, installs it anew."""
+    """G8: whoever starts the package next, Pegboard or the client itself, installs it again."""
     be_slow(spec, True)
     source = McpSource(patience=0.1)
     with pytest.raises(ToolUnavailableError, match="still installing"):

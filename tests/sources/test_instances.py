@@ -1,4 +1,4 @@
-"""What plugins of this process construct belongs to somebody (G9)."""
+"""What plugins of this process construct belongs to someone (G9)."""
 
 import asyncio
 import gc
@@ -109,7 +109,7 @@ async def test_each_scope_has_what_a_factory_returned_for_itself(workshop: Works
 
 
 async def test_the_object_that_described_a_plugin_is_taken_over_by_its_first_user_alone(workshop: Workshop) -> None:
-    """G9: nothing is constructed for somebody who has called nothing."""
+    """G9: nothing is constructed for someone who has called nothing."""
     shop = Shop(workshop)
     for _ in range(3):
         await shop.source.describe(shop.spec, {})
@@ -183,7 +183,7 @@ async def test_an_object_that_nobody_used_for_a_while_is_closed_and_the_next_ans
 
 
 async def test_an_object_in_use_is_not_closed(workshop: Workshop) -> None:
-    """G9: it is made anew for the next call."""
+    """G9: it is made again for the next call."""
     workshop.write(
         "slow.py",
         """
@@ -211,7 +211,7 @@ async def test_an_object_in_use_is_not_closed(workshop: Workshop) -> None:
 
 
 async def test_an_object_that_is_ended_while_it_is_used_is_closed_after_that(workshop: Workshop) -> None:
-    """G9: meanwhile its scope begins anew."""
+    """G9: meanwhile its scope begins again."""
     workshop.write(
         "ended.py",
         """
@@ -282,7 +282,7 @@ async def test_no_object_is_lost_where_one_for_predicates_could_not_be_made(work
 
 
 async def test_no_predicate_of_one_reaches_the_object_of_another(workshop: Workshop) -> None:
-    """G9, T12: before somebody has an object, one is asked that no call reaches."""
+    """G9, T12: before someone has an object, one is asked that no call reaches."""
     workshop.write(
         "seats.py",
         """

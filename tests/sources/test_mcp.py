@@ -41,7 +41,7 @@ async def test_a_server_of_either_era_is_described_and_called(source: McpSource,
 
 
 async def test_tools_are_converted_unchanged(source: McpSource) -> None:
-    "G7: what a server says of a tool stands in it, with keys that nobody knows."
+    "G7: what a server says of a tool is in it, with keys that no one knows."
     manifest = await source.describe(plain(), {})
     tools = {tool.name: tool for tool in manifest.tools}
     echo = tools["echo"]

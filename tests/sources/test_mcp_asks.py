@@ -1,4 +1,4 @@
-"""What a server asks and says during a call goes to the client of that call, and to nobody else."""
+"""What a server asks and says during a call goes to the client of that call, and to no one else."""
 
 import asyncio
 import json
@@ -139,7 +139,7 @@ async def test_a_call_whose_client_cannot_be_asked_fails_and_says_why(source: Mc
 
 
 async def test_a_question_outside_of_any_call_is_refused(source: McpSource, old: ServerSpec) -> None:
-    """G9: there is nobody to ask."""
+    """G9: there is no one to ask."""
     somebody = Somebody()
     await ask(source, old, somebody, "ask_later", request=ROOTS)
 

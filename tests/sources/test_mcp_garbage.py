@@ -137,7 +137,7 @@ def test_a_call_that_is_nested_too_deeply_is_told_so(tmp_path: Path, depth: int)
 
 
 def test_half_of_a_character_costs_itself(tmp_path: Path, fast_server: dict[str, Any]) -> None:
-    """G7, G8: no UTF-8 stands for it: U+FFFD does, in results and in errors; the rest passes as it is."""
+    """G7, G8: no UTF-8 stands for it: U+FFFD does, in results and in errors; the rest passes unchanged."""
     template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "%s"}]}}'
     error = '{"jsonrpc": "2.0", "id": "$ID", "error": {"code": 1, "message": "\\udc00"}}'
     sent = [

@@ -234,7 +234,7 @@ async def test_a_server_of_the_older_transport_works_and_is_connected_again(
 async def test_a_restart_of_a_server_over_http_is_another_session_and_calls_under_way_fail(
     source: McpSource, upstream: Upstream
 ) -> None:
-    """G8: the same error as where it goes away; the address is asked anew."""
+    """G8: the same error as where it goes away; the address is asked again."""
     spec = upstream.spec()
     await call(source, spec, "echo", text="a")
     slow = asyncio.create_task(call(source, spec, "slow"))

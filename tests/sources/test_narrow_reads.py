@@ -68,7 +68,7 @@ KINDS = {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a project with code, data and what is nobody's."""
+    """Write a project with code, data and what is no one's."""
     kit = "\n\nclass Kit:\n    look = staticmethod(look)\n    parts = staticmethod(parts)\n"
     texts = {
         **dict.fromkeys(PRIVATE, "hunter22"),

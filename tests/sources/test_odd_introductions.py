@@ -68,7 +68,7 @@ async def test_a_field_of_an_introduction_costs_itself(
 async def test_an_introduction_without_which_nothing_works_is_the_reason(
     source: McpSource, tmp_path: Path, introduction: dict[str, Any], reason: str
 ) -> None:
-    """G8: in words, without the name of a class or an address of somebody else's documentation."""
+    """G8: in words, without the name of a class or an address of someone else's documentation."""
     with pytest.raises(ToolUnavailableError) as caught:
         await source.describe(server(tmp_path, "polite", introduction), {})
     assert reason in caught.value.message

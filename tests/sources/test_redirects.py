@@ -178,7 +178,7 @@ async def test_a_stream_that_is_redirected_without_end_costs_no_call(source: Mcp
     ["https://h/mcp/", "http://h:81/mcp/", "//other/mcp", "http://u:p@h/mcp", "http://h.other/mcp", "http://[::bad/"],
 )
 def test_what_is_another_origin(location: str) -> None:
-    """G2: scheme, host and port; and no credentials of somebody else."""
+    """G2: scheme, host and port; and no credentials of someone else."""
     with pytest.raises(RedirectError):
         within_origin(httpx2.URL("http://h/mcp"), location)
 

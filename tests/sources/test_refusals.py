@@ -25,7 +25,7 @@ THERE = {"/", "/srv", "/srv/own", "/srv/data", "/srv/data/there", "/usr", "/usr/
 
 
 class Disk:
-    """A machine on which the paths above are, and `/keys` is nobody's to read."""
+    """A machine on which the paths above are, and `/keys` is no one's to read."""
 
     def resolve_path(self, path: str) -> str:
         return os.path.normpath(path)

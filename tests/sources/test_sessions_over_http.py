@@ -1,4 +1,4 @@
-"""Sessions over HTTP that a server does not know any more, however it says so, and refusals of a single tool."""
+"""Sessions over HTTP that a server no longer knows, however it says so, and refusals of a single tool."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -106,7 +106,7 @@ async def test_a_slow_start_delays_no_other_server(hasty: McpSource, tmp_path: P
 
 @pytest.mark.parametrize("how", ["load", "call"])
 async def test_a_server_that_a_request_waits_for_starts_before_the_others(tmp_path: Path, how: str) -> None:
-    """G8: what is fetched in the background keeps nobody waiting, however many servers that are."""
+    """G8: what is fetched in the background keeps no one waiting, however many servers that are."""
     source, there = McpSource(spawns=1), tmp_path / "there"
     first, other, wanted = (
         plain("--wait-for", str(there if name == "first" else tmp_path / "never"), "--log", str(log), name=name)

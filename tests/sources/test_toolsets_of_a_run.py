@@ -99,7 +99,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def run(session: Session, who: str, name: str) -> tuple[bool, str]:
-    """Return whether a model of somebody's run is shown a tool, and what it reads of a call of it."""
+    """Return whether a model of someone's run is shown a tool, and what it reads of a call of it."""
     listed: list[list[str]] = []
 
     async def model(_: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -184,7 +184,7 @@ async def test_a_toolset_that_is_made_for_each_run_says_where_it_belongs() -> No
 
 
 async def test_a_filter_that_needs_a_run_is_not_asked_without_one() -> None:
-    """P6: what it would raise is nobody's error."""
+    """P6: what it would raise is no one's error."""
     async with Pegboard.open(config("needy")) as board:
         session = await board.session(agent="a", session_id="s", principal="ada")
         assert (await session.surface()).find("hello") is None
@@ -205,7 +205,7 @@ async def test_a_call_that_its_toolset_asks_about_waits_for_a_person() -> None:
 
 
 async def test_a_tool_that_asks_in_its_own_code_does_not_run_unasked() -> None:
-    """T13: nobody has approved the call; the answer says how to mark the tool."""
+    """T13: no one has approved the call; the answer says how to mark the tool."""
     async with Pegboard.open(config("late")) as board:
         session = await board.session(agent="a", session_id="s", principal="ada")
         answer = await session.call("burn", {})

@@ -195,7 +195,7 @@ class World:
         self.victim.stdout.close()
 
     def seen(self) -> dict[str, object]:
-        """Return what stands in every file that is not to be changed, and how the other process is."""
+        """Return what is in every file that is not to be changed, and how the other process is."""
         found: dict[str, object] = {}
         for top in (self.project, self.home, self.outside, self.shared):
             for path in (top, *top.rglob("*")):

@@ -297,7 +297,7 @@ fanotify:
 inotify: libc.inotify_add_watch(libc.inotify_init(), os.path.dirname(W["key"]).encode(), 0xFFF) > 0 and out()
 command lines: open(f"/proc/{W['victim']}/cmdline").read() and out()
 """
-"""What no filter stops; each name stands in SECURITY.md."""
+"""What no filter stops; each name is in SECURITY.md."""
 
 
 def _ways(text: str) -> list[WayOut]:

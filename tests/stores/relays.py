@@ -73,7 +73,7 @@ class Relay:
 
 
 class Pooler(Relay):
-    """Hands one of two connections to the server to whoever begins a transaction, as PgBouncer does; nobody listens."""
+    """Hands one of two connections to the server to whoever begins a transaction, as PgBouncer does; no one listens."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -134,7 +134,7 @@ async def test_what_expired_more_than_a_day_ago_goes_with_the_next_that_is_asked
 async def test_the_approvals_of_a_deleted_session_are_gone_but_for_what_an_operator_allowed_always(
     store: Store,
 ) -> None:
-    """A2: no id is of that session any more."""
+    """A2: no id is of that session any longer."""
     await store.add_approval(approval(1))
     await store.add_approval(approval(2, status="allowed", lasts="session"))
     await store.add_approval(approval(3, status="allowed", lasts="always"))

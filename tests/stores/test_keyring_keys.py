@@ -132,7 +132,7 @@ async def test_g11_secrets_of_a_file_and_of_a_keyring_are_both_read_and_those_of
 
 
 class Asking(PlaintextKeyring):
-    """A keyring that asks for its password, and waits until somebody types it."""
+    """A keyring that asks for its password, and waits until someone types it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -167,7 +167,7 @@ async def test_of_many_writers_in_two_processes_none_loses_anything(store: Postg
 
 
 async def test_no_record_of_the_trail_comes_behind_one_that_was_read(store: PostgresStore, peer: PostgresStore) -> None:
-    """X4: whoever reads on behind a number misses nothing, whichever process writes."""
+    """X4: the person who reads on behind a number misses nothing, whichever process writes."""
     seen: list[str] = []
 
     async def write(mine: PostgresStore, name: str) -> None:
@@ -268,7 +268,7 @@ async def test_what_many_wait_for_at_once_is_written_in_two_messages(postgres: P
 async def test_a_change_that_was_not_told_is_found_within_seconds(
     url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S2, G14: the numbers are read as a net; then listening begins anew."""
+    """S2, G14: the numbers are read as a net; then listening begins again."""
     monkeypatch.setattr("pegboard.stores.sql.notifications.NET_SECONDS", 0.3)
     async with opened(url) as store, opened(url) as peer:
         await find_what_was_not_told(store, peer, postgres)
@@ -294,7 +294,7 @@ async def find_what_was_not_told(store: PostgresStore, peer: PostgresStore, post
 async def test_whoever_is_about_to_refuse_takes_up_what_was_not_heard_yet(
     store: PostgresStore, peer: PostgresStore, postgres: PostgresServer
 ) -> None:
-    """G14: what another process did counts, also before it is told; where nothing was done, nothing is read anew."""
+    """G14: what another process did counts, also before it is told; where nothing was done, nothing is read again."""
     await store.save(KEY, "told", expected=0)
     assert await hears(peer)
     assert await peer.load(KEY)

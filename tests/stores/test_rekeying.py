@@ -21,7 +21,7 @@ Open = Callable[[], Store]
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Open, StoreCopies]:
-    """Return what opens a store as a process would, and the store for whoever looks it over."""
+    """Return what opens a store as a process would, and the store for the person who looks it over."""
     if request.param == "sqlite":
         path = tmp_path / "pegboard.db"
         return lambda: SqliteStore(path), SqliteCopies(path)

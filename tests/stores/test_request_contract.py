@@ -84,7 +84,7 @@ async def test_a_call_goes_with_its_days_and_of_a_decision_its_details_alone(sto
 
 
 async def test_old_rows_are_removed_by_themselves(small: Store) -> None:
-    """S2: beside what is written, and nobody asks for it."""
+    """S2: beside what is written, and no one asks for it."""
     past = datetime.now(UTC) - timedelta(days=30)
     for _ in range(2):
         await small.record(*[entry("load", "load")] * EVERY_ROWS)

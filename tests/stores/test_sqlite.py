@@ -82,7 +82,7 @@ async def test_a_store_kept_locked_past_the_deadline_is_busy_while_reads_and_the
 async def test_a_change_waits_for_another_writer_and_then_succeeds(
     store: SqliteStore, blocker: sqlite3.Connection
 ) -> None:
-    """S2: nobody sees `database is locked`."""
+    """S2: no one sees `database is locked`."""
     saving = asyncio.create_task(store.save(KEY, "text", expected=0))
     done, _ = await asyncio.wait([saving], timeout=0.1)
     assert not done

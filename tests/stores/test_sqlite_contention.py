@@ -1,4 +1,4 @@
-"""Several processes write one file at once: no update is lost and nobody sees a lock.
+"""Several processes write one file at once: no update is lost and no one sees a lock.
 
 `PEGBOARD_LONG=1` makes it last 30 seconds.
 """

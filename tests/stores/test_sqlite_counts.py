@@ -82,7 +82,7 @@ async def test_a_damaged_row_is_counted_and_stops_nothing(store: SqliteStore, da
 
 
 async def test_a_sum_that_no_number_holds_stops_nothing(store: SqliteStore) -> None:
-    """It is only a row that somebody damaged."""
+    """It is only a row that someone damaged."""
     store.count_later(ONE, ONE._replace(tool="bad"))
     await whole(store)
     with closing(sqlite3.connect(store.path)) as file:

@@ -74,7 +74,7 @@ async def test_what_another_process_stores_or_forgets_is_seen_at_the_next_look(
 async def test_looking_needs_no_lock_while_uses_wait_behind_another_writer(
     store: SqliteStore, blocker: sqlite3.Connection
 ) -> None:
-    """S2: a search waits for nobody's write, and finds what was called just now."""
+    """S2: a search waits for no one's write, and finds what was called just now."""
     store.remember_later(USE)
     assert list(await store.uses("ada", "assistant")) == [USE]
     assert in_file(store.path, "SELECT count(*) FROM use") == [(0,)]
@@ -84,7 +84,7 @@ async def test_looking_needs_no_lock_while_uses_wait_behind_another_writer(
 
 
 async def test_forgetting_overwrites_the_text_in_the_file_and_its_log(store: SqliteStore) -> None:
-    """X5: nothing of it can be read out of the files any more, while they are open."""
+    """X5: nothing of it can be read out of the files any longer, while they are open."""
     store.remember_later(*(USE._replace(need=f"a private need, number {number}") for number in range(100)))
     await store.record(ENTRY)
     contents = [file.read_bytes() for file in store.path.parent.iterdir()]

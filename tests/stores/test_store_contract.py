@@ -397,7 +397,7 @@ async def test_a_manifest_is_found_only_under_its_fingerprint_and_a_newer_one_re
 
 
 async def test_what_a_scope_lists_is_found_only_under_that_scope(store: Store) -> None:
-    """G8, G9: beside what is everybody's, which it does not replace."""
+    """G8, G9: beside what is everyone's, which it does not replace."""
     await store.keep_manifest("git", "abc", FULL_MANIFEST)
     for text in filter(None, STRANGE):
         await store.keep_manifest("git", "abc", Manifest(lists=FULL_MANIFEST.lists, description=text), text)
@@ -711,7 +711,7 @@ async def test_uses_are_the_same_object_until_something_changes(store: Store) ->
 
 
 async def test_uses_change_neither_states_nor_permissions(store: Store) -> None:
-    """P4: no session is read anew for them."""
+    """P4: no session is read again for them."""
     before = await store.change_token()
     store.remember_later(USE)
     await store.uses("ada", "assistant")

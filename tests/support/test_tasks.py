@@ -1,4 +1,4 @@
-"""Background tasks that somebody owns."""
+"""Background tasks that someone owns."""
 
 import asyncio
 

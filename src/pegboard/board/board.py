@@ -241,7 +241,7 @@ class Board:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
                 configuration_changed, configuration_refused, permissions_changed, pins_changed, approval_asked,
                 approval_decided, approval_used, rejected, adapted, store_lost or store_back.
-            callback: takes the record of the event; one that raises is logged and stops nobody else.
+            callback: takes the record of the event; one that raises is logged and stops no one else.
 
         Returns:
             The function that ends it.
@@ -337,7 +337,7 @@ class Board:
         return Session(self.services, info)
 
     def _host_of(self, agent: Agent) -> Host:
-        """Return the host of a session that nobody gave one, who may reveal nothing in a history (D4).
+        """Return the host of a session that no one gave one, who may reveal nothing in a history (D4).
 
         What joins the list with the next request as it is does so whatever the model (D2).
         """
@@ -396,8 +396,8 @@ class Board:
         """Forget what was called after which need, and the messages and searches of sessions opened by their id here.
 
         Args:
-            principal: whose; None is everybody's.
-            agent: which agent's, also one that is not configured any more; None is every agent's.
+            principal: whose; None is everyone's.
+            agent: which agent's, also one that is no longer configured; None is every agent's.
 
         Returns:
             How many uses were remembered.

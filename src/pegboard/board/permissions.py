@@ -36,7 +36,7 @@ async def grants_more(
 ) -> bool:
     """Return whether a switch would let an agent use what it may not now, and may not by the file alone.
 
-    ``value`` None takes the stored switch back; ``principal`` None is everybody.
+    ``value`` None takes the stored switch back; ``principal`` None is everyone.
     """
     if value is False:
         return False
@@ -79,7 +79,7 @@ _Personal = tuple[Mapping[str, bool], OwnSettings]
 
 
 def _widens_use(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, _Personal]) -> bool:
-    """Return whether the agent may use more, for everybody or a principal with switches of its own.
+    """Return whether the agent may use more, for everyone or a principal with switches of its own.
 
     Pauses do not count: they end some time, and grant nothing.
     """
@@ -162,16 +162,16 @@ class Permissions:
             name: a toolkit, plugin or tool.
             value: True, False, or None to take the stored switch back, so that the file's counts again.
             by: who sets it, for the audit trail.
-            expected: the stored boolean that whoever decides was shown, None where none was stored; where it is
+            expected: the stored boolean that the person who decides was shown, None where none was stored; where it is
                 another one by now, nothing is changed. Not given, whatever is stored is replaced.
-            principal: for whom alone it counts, beside the agent's own: false of either denies. None is everybody.
+            principal: for whom alone it counts, beside the agent's own: false of either denies. None is everyone.
             may_grant: whether it may grant what the file does not. None: where ``by`` names a principal of
                 ``tokens:``, whether that has the right ``configure`` for the agent; else it may.
 
         Raises:
             UnknownAgentError: there is no such agent.
             UsageError: the name means nothing known, a value is no boolean, or ``by`` is no short text;
-                ``switch_changed`` where somebody else was first; ``right_required`` where it may not grant.
+                ``switch_changed`` where someone else was first; ``right_required`` where it may not grant.
             StoreError: it cannot be stored.
         """
         services = self._services
@@ -202,7 +202,7 @@ class Permissions:
 
         Args:
             by: who accepts it, for the audit trail.
-            tools: the ids of those that whoever accepts was shown; None is every one.
+            tools: the ids of those that the person who accepts was shown; None is every one.
 
         Returns:
             These tools.
@@ -326,7 +326,7 @@ _RECENT: Final = 100
 
 
 def _stored_of(stored: StoredPermissions, agent: str, principal: str | None) -> Mapping[str, bool]:
-    """Return the stored switches of an agent, those for everybody or for one principal alone."""
+    """Return the stored switches of an agent, those for everyone or for one principal alone."""
     if principal is None:
         return stored.switches.get(agent, {})
     return stored.principal_switches.get(agent, {}).get(principal, {})
@@ -350,6 +350,6 @@ async def _changed_meanwhile_error(services: Services, agent: str, name: str, pr
 
 
 def require_name(by: object) -> None:
-    """Refuse what cannot be the name of somebody who decides."""
+    """Refuse what cannot be the name of someone who decides."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Give the name of the person who decides, as a short text.")

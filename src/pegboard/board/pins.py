@@ -55,7 +55,7 @@ class Pins:
     ) -> tuple[PinnedTool, ...]:
         """Let the definitions of now count, with what the tools say of themselves; every process is bound by it.
 
-        Of tools that their servers do not list any more the pins go.
+        Of tools that their servers no longer list the pins go.
 
         Args:
             names: servers and tools; none is everything that waits.

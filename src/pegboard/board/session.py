@@ -95,13 +95,13 @@ class Session:
         """Return the agent's profile as it is configured now.
 
         Raises:
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         return agent_of(self._services.world, self.key.agent)
 
     @property
     def host(self) -> Host:
-        """Return what the host can do with a change of tools; a host whose cache has grown sets it anew."""
+        """Return what the host can do with a change of tools; a host whose cache has grown sets it again."""
         return self._info.host
 
     @host.setter
@@ -109,7 +109,7 @@ class Session:
         self._info = replace(self._info, host=host, chosen=True)
 
     def adopt_host(self, host: Host) -> Host:
-        """Take a host where nobody has given one, for adapters (D4).
+        """Take a host where no one has given one, for adapters (D4).
 
         Args:
             host: what the adapter can do with a change of tools, for the model at hand.
@@ -119,7 +119,7 @@ class Session:
             the adapter reveals them.
 
         Raises:
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         later = activation_of(self._services.dialects, self.agent) == "next_request"
         if not self._info.chosen and self._info.host != host and (host.reveals or not later):
@@ -131,7 +131,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         return await self._read_snapshot()
 
@@ -162,7 +162,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         snapshot = await self._read_snapshot()
         decided = snapshot.decided.get(name)
@@ -187,7 +187,7 @@ class Session:
         Raises:
             UsageError: the message is no text.
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         message = checked_message(message)
         snapshot = await self._prepare_snapshot(start=not loaded)
@@ -213,7 +213,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         coming = await surface_to_come(self._services, await self._prepare_snapshot())
         return changes_between(self._shown.surface, coming)
@@ -230,7 +230,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         snapshot = await self._prepare_snapshot()
         shown = await surface(self._services, snapshot, None, loaded=True)
@@ -243,7 +243,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         return await instructions(self._services, await self._prepare_snapshot(start=True))
 
@@ -260,7 +260,7 @@ class Session:
         Raises:
             UsageError: ``keep`` is none of the three, or a name is no text.
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         until = None if keep is None else KEEP[checked_choice("keep", keep, KEEP)]
         return await self._run_command(Load(names=names, until=until))
@@ -276,7 +276,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         return await self._run_command(Unload(names=names))
 
@@ -288,7 +288,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         return await self._run_command(Fallback())
 
@@ -312,7 +312,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         if name is not None:
             check_texts(name=name)
@@ -353,7 +353,7 @@ class Session:
         Raises:
             UsageError: the turn is no whole number up to a billion.
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         outcome = await calls.commands.end_turn(
             self._services, await self._read_snapshot(), EndTurn(turn=checked_turn(turn))
@@ -372,7 +372,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         check_texts(label=label)
         return await calls.commands.end_turn(self._services, await self._read_snapshot(), MarkTurn(label=label))
@@ -391,7 +391,7 @@ class Session:
         Raises:
             UsageError: a query is no text, the limit is below one, or the context is no list of texts.
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         needs = checked_search(queries, limit, context)
         snapshot, found = await search(self._services, await self._read_snapshot(), needs)
@@ -421,7 +421,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         check_texts(name=name)
         return (await views.explain.explain_name(self._services, await self._prepare_snapshot(), name))[1]
@@ -455,7 +455,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
             UsageError: the board is closed, or was before the call ended; or the name is no text, or the arguments
                 are no mapping.
         """
@@ -556,7 +556,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read, or written with ``ask``.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
             UsageError: the board is closed; or the name is no text, or the arguments are no mapping.
         """
         _check_call(name, arguments)
@@ -586,12 +586,12 @@ class Session:
             call_id: what the provider of the model names the call, for its span.
 
         Returns:
-            The answer of the call; ``needs_approval`` or ``needs_login`` again as long as nobody has decided or logged
+            The answer of the call; ``needs_approval`` or ``needs_login`` again as long as no one has decided or logged
             in, and ``refused`` once it has run.
 
         Raises:
             StoreError: the stored state cannot be read or written.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
             UsageError: a result is given for a call that runs here.
         """
         check_texts(approval_id=approval_id)
@@ -646,7 +646,7 @@ class Session:
 
         Raises:
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         snapshot = await self._prepare_snapshot()
         fitting = views.list_limit.with_room(self._services, snapshot, room)

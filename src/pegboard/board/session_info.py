@@ -42,7 +42,7 @@ class SessionInfo:
     what a child has set for itself: it ends with it (P10).
     ``kind`` is what kind of child it is, "" of one that is none.
     ``client`` names the connected client, "" where only the session tells clients apart; ``number`` tells sessions
-    without an id apart (G9). ``chosen`` is whether somebody has said what the host can do; else adapters do.
+    without an id apart (G9). ``chosen`` is whether someone has said what the host can do; else adapters do.
     """
 
     key: SessionKey

@@ -79,7 +79,7 @@ class Snapshot:
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
     the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
     the newest calls that were decided for this session object with this ``permissions``, so that an equal one is not
-    decided anew; ``rendered`` its newest surfaces, with what is loaded (True) and without. ``sharing`` are the
+    decided again; ``rendered`` its newest surfaces, with what is loaded (True) and without. ``sharing`` are the
     sessions of other agents that the change in hand counts for too (S1).
     """
 
@@ -198,7 +198,7 @@ async def _snapshot(
 def snapshot_without_refresh(
     services: Services, info: SessionInfo, stored: State, *, narrowed_above: tuple[str | None, ...] = ()
 ) -> Snapshot:
-    """Return a session as of the last refresh, for whoever only looks: no predicate is asked anew.
+    """Return a session as of the last refresh, for whoever only looks: no predicate is asked again.
 
     ``stored`` is its state as it was read, ``narrowed_above`` the active loadouts of the sessions above it, the nearest
     first (L7, P8).
@@ -258,7 +258,7 @@ async def change(
 ) -> tuple[Snapshot, T]:
     """Return the session after what is decided on it, and the answer; state and audit are stored in one transaction.
 
-    Where another writer was first, everything is read anew and decided anew (S2).
+    Where another writer was first, everything is read again and decided again (S2).
     """
     while True:
         decided = decide(snapshot)

@@ -43,7 +43,7 @@ class SwitchPlan:
 
     @property
     def digest_seen(self) -> str:
-        """Return what whoever decides hands back, so that nothing is set on what they no longer see."""
+        """Return what the person who decides hands back, so that nothing is set on what they no longer see."""
         changes = [(one.agent, one.name, one.value, one.expected) for one in self.changes]
         text = json.dumps([self.agents, self.kind, self.name, self.value, changes])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -102,7 +102,7 @@ async def apply_plan(
 
     ``seen`` is that of the plan that whoever decides was shown, None is any; ``may_grant`` is whether it may grant what
     the file does not. What is returned has the mark that its records have in common. Raises ``UsageError``:
-    ``switch_changed`` where somebody else was first, ``right_required`` where it may not grant.
+    ``switch_changed`` where someone else was first, ``right_required`` where it may not grant.
     """
     require_name(by)
     if seen is not None and seen != plan.digest_seen:

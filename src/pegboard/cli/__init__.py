@@ -84,7 +84,7 @@ def _tolerate_any_text() -> None:
 
 
 def _close_stdout() -> None:
-    """Keep the interpreter from complaining at exit that nobody reads any more."""
+    """Keep the interpreter from complaining at exit that no one reads any longer."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

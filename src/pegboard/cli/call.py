@@ -153,7 +153,7 @@ async def _print_tool_help(board: Pegboard, printer: Printer, options: Options, 
 
 
 async def _wait_for_decision(board: Pegboard, printer: Printer, waits: CallAnswer, seconds: float) -> CallAnswer | None:
-    """Wait until a person has decided about a call; return the answer that it has where nobody did, else None."""
+    """Wait until a person has decided about a call; return the answer that it has where no one did, else None."""
     approval, store = cast("Any", waits.approval), board.services.store
     printer.note(f"pegboard: {waits.message}\npegboard: approval {approval.id}")
     until = time.monotonic() + seconds

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
 
 _TRIES: Final = 10
-"""How often a configuration is merged anew that others change meanwhile."""
+"""How often a configuration is merged again that others change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

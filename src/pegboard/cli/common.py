@@ -147,7 +147,7 @@ def run_guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *
     """Do something, and report what goes wrong instead of failing with a traceback.
 
     Where it needs a configuration that was found and is not accepted, the person at the terminal is asked, and it is
-    done once they accept it; with ``asks`` false nobody is asked.
+    done once they accept it; with ``asks`` false no one is asked.
     """
     printer, caller = Printer(as_json=options.as_json), CALLER.get()
 
@@ -264,7 +264,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def system_user() -> str:
-    """Return the name under which the system knows whoever runs the command; ``local`` where it knows none."""
+    """Return the name under which the system knows the user who runs the command; ``local`` where it knows none."""
     import getpass
 
     try:
@@ -320,7 +320,7 @@ async def discover(
     about: Sequence[str] = (),
     known_is_enough: bool = False,
 ) -> None:
-    """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
+    """Ask servers and modules for their tools that no one has asked before; go on without the slow ones.
 
     Whose code has changed since is asked again. With ``permissions`` only those that are granted; without ``start`` no
     server; with ``registered`` also what is constructed only when it is loaded. Where only some names matter

@@ -83,7 +83,7 @@ class EditedConfiguration:
         """Put a text in its place, which counts at once.
 
         Raises:
-            ConfigError: it was changed meanwhile, or that this person accepts it cannot be kept; it is left as it is.
+            ConfigError: it was changed meanwhile, or that this person accepts it cannot be kept; it is left unchanged.
         """
         written = await self._write_text(text, by=by, reason=reason)
         try:
@@ -106,7 +106,7 @@ class EditedConfiguration:
             raise ConfigError(message, code="file_changed", hint="Try again.") from None
 
     def _restore_text(self, written: str) -> None:
-        """Put back what was there, where nobody has changed it since."""
+        """Put back what was there, where no one has changed it since."""
         restore_text(self.path, None if self.digest is None else self.text, written)
 
 
@@ -136,7 +136,7 @@ async def saved_edit(path: Path, text: str, *, expected: str, by: str, reason: s
         ConfigError: ``file_changed`` where it is not the text of the digest that is expected.
     """
     known = acceptance_of(key_of(path))
-    if known is None or not known.grants:  # nobody has opened it
+    if known is None or not known.grants:  # no one has opened it
         return replace_whole(path, text, expected=expected)
     from pegboard.assembly import Pegboard
 

@@ -131,7 +131,7 @@ async def _take_pasted_addresses(logins: OperatorLogins, pending: PendingLogin, 
 
 
 def _has_browser() -> bool:
-    """Return whether a browser can be opened where somebody sees it."""
+    """Return whether a browser can be opened where someone sees it."""
     here = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     return here and not os.environ.get("SSH_CONNECTION")
 

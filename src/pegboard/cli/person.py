@@ -1,4 +1,4 @@
-"""Who widens: a person at the controlling terminal, or an operator by a token; narrowing asks nobody (A5)."""
+"""Who widens: a person at the controlling terminal, or an operator by a token; narrowing asks no one (A5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GLANCE: Final = 0.05
 
 
 class NotAgreedError(PegboardError):
-    """Nobody who may has agreed to what would be widened."""
+    """No one who may has agreed to what would be widened."""
 
 
 async def require_operator(
@@ -72,7 +72,7 @@ async def require_typed(
 
 
 async def ask_agreement(lines: Sequence[str]) -> bool | None:
-    """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
+    """Return whether the person at the terminal says yes to the last of these lines, None where no one can be asked."""
     try:
         return await _ask_at_terminal(lines, (), "configure")
     except NotAgreedError:

@@ -41,9 +41,9 @@ _KEPT: Final = re.compile(r"\$\{(keyring|file):([^}]*)\}")
 
 
 def warnings_of(path: Path) -> Iterator[Problem]:
-    """Yield a warning for each secret that stands in plain in a configuration, with what replaces it.
+    """Yield a warning for each secret that is in plain in a configuration, with what replaces it.
 
-    A token of `tokens:` may stand there, as long as nobody else can read the file.
+    A token of `tokens:` may stand there, as long as no one else can read the file.
     """
     try:
         file = read_client_file(path, Machine())

@@ -45,7 +45,7 @@ def from_words(
     """Return the arguments that the words of a command line give.
 
     Args:
-        words: what stands behind the name of the tool.
+        words: what is behind the name of the tool.
         schema: that of the tool's arguments; empty where it is not known.
         tool: its name, for messages.
         read: what was read from standard input, where a word is ``-``.

@@ -191,7 +191,7 @@ class AcceptedFiles:
         return replace(self, roots=roots, files=dict(files))
 
     def end(self) -> None:
-        """Let every file count as it is: nothing that is confined may write one any more."""
+        """Let every file count as it is: nothing that is confined may write one any longer."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

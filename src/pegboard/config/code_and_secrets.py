@@ -17,7 +17,7 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, Se
 from pegboard.support.hosts import is_loopback
 
 _OWN: Final = re.compile(r"pegboard\.quickstart\.\w+")
-"""The modules of Pegboard itself that a configuration may name; what stands behind a colon may be of another one."""
+"""The modules of Pegboard itself that a configuration may name; what is behind a colon may be of another one."""
 _PLAIN: Final = re.compile(
     r"DEBUG|TZ|LANG|LC_\w+|NO_COLOR|FORCE_COLOR|TERM|NODE_ENV"
     r"|(\w+_)?(PASSWORD|USER|USERNAME|TOKEN|KEY|SECRET|NAME|MODE|LEVEL|PORT|REGION|ENGINE)"

@@ -184,7 +184,7 @@ def _agents(
 
 
 def approvals_by(section: File) -> Literal["operator", "client"]:
-    """Return who may answer calls that wait: where there are tokens somebody else than a client is there (A5)."""
+    """Return who may answer calls that wait: where there are tokens someone else than a client is there (A5)."""
     return section.approvals.by or ("operator" if section.tokens else "client")
 
 
@@ -259,7 +259,7 @@ def _login(part: AuthSection | None) -> LoginSettings | None:
 
 
 def may_refer(path: Sequence[PathKey]) -> bool:
-    """Return whether what stands at a path of a file may have values that are read when a server starts."""
+    """Return whether what is at a path of a file may have values that are read when a server starts."""
     return len(path) > 2 and path[0] == "servers" and path[2] in PARTS
 
 
@@ -391,7 +391,7 @@ def _own_toolkit(spec: ServerSpec | PythonSpec, overrides: dict[str, Any] | None
 
 
 def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any], *path: PathKey) -> Loadout:
-    """Return a loadout that stands at this path of a file."""
+    """Return a loadout that is at this path of a file."""
     return Loadout(
         name=name,
         parent=part.extends,
@@ -538,7 +538,7 @@ def store_url(stated: str | None, configuration: Path) -> str:
 def dialect_of(part: AgentSection, defaults: DefaultsSection) -> tuple[DialectName, str]:
     """Return the dialect of an agent, judged from the file alone, so that no switch changes it, and why.
 
-    Where nobody states one, an agent that loads toolkits and nothing else has that of seed 000. The reason is empty
+    Where no one states one, an agent that loads toolkits and nothing else has that of seed 000. The reason is empty
     where one is stated, or where there are no toolkits that could decide it.
     """
     if part.dialect or defaults.dialect:
@@ -568,7 +568,7 @@ def hint_tokens(part: AgentSection, dialect: DialectName) -> int | None:
 
 
 def lease_term(part: LeaseSection | None) -> LeaseTerm | None:
-    """Return how long what is loaded stays, None where nobody says so."""
+    """Return how long what is loaded stays, None where no one says so."""
     if part is None:
         return None
     match part.kind:

@@ -58,7 +58,7 @@ def is_waiting(change: GrantChange, before: Grants, after: Grants) -> bool:
     """Return whether a change waits for a person, by the stricter of ``reload:`` before and after it.
 
     Under ``ask`` what widens waits, under ``live`` what would run code, hand over a secret that it did not before,
-    or let in somebody else; under ``all`` nothing does.
+    or let in someone else; under ``all`` nothing does.
     """
     stated = {granted[RELOAD].value if RELOAD in granted else "live" for granted in (before, after)}
     if not change.widens or stated == {"all"}:
@@ -116,7 +116,7 @@ def _loadout(name: str, loadout: Loadout) -> Iterator[_GrantRow]:
 
 
 def is_in_configuration(place: Place | None) -> bool:
-    """Return whether something stands in the configuration: else code or a package gives it."""
+    """Return whether something is in the configuration: else code or a package gives it."""
     if place is None or place.file == "code":
         return False
     return not place.file.startswith("package ") or place.file.endswith((".yaml", ".yml", ".json"))

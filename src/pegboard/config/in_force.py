@@ -43,7 +43,7 @@ class _WaitingChanges:
         return (*self.without(key, items, str), *gone)
 
     def without_place(self, section: str, known: Container[str]) -> tuple[str, ...]:
-        """Return the names in a section of which something waits to go, and that are not there any more."""
+        """Return the names in a section of which something waits to go, and that are no longer there."""
         return tuple(dict.fromkeys(at[1] for at, _ in self._removed_below((section,)) if at[1] not in known))
 
     def members(self, key: GrantKey, members: Iterable[Member]) -> tuple[Member, ...]:
@@ -53,7 +53,7 @@ class _WaitingChanges:
         return (*(member for member in found if member is not None), *gone)
 
     def _removed_below(self, key: GrantKey) -> Iterator[tuple[GrantKey, Grant]]:
-        """Yield what is not there any more below a place, and waits to go."""
+        """Yield what is no longer there below a place, and waits to go."""
         for at, change in self._by_key.items():
             if at[: len(key)] == key and len(at) > len(key) and change.after is None and change.before is not None:
                 yield at, change.before
@@ -250,5 +250,5 @@ def _tokens(tokens: Iterable[Token], waiting: _WaitingChanges) -> tuple[Token, .
         rights = frozenset(waiting.without((*key, "console"), token.rights, str))
         kept.append(replace(token, agents=agents, rights=rights))
     if not kept and (tokens or ("tokens",) in waiting):
-        kept.append(Token(principal="", value=secrets.token_urlsafe(32)))  # nobody has it, so that nobody enters
+        kept.append(Token(principal="", value=secrets.token_urlsafe(32)))  # no one has it, so that no one enters
     return tuple(kept)

@@ -249,7 +249,7 @@ def _defaults(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
 
 
 def check_tokens(config: UncheckedConfig) -> Iterator[Problem]:
-    """Yield tokens that let in nobody, anybody or the wrong one."""
+    """Yield tokens that let in no one, anyone or the wrong one."""
     validated = config.validated
     declared = validated.declared_names("agents") | config.agents.keys()
     owners: dict[str, str] = {}

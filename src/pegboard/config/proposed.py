@@ -1,4 +1,4 @@
-"""A configuration with proposals in it that nobody has written yet: checked as it would be, and shown as a diff."""
+"""A configuration with proposals in it that no one has written yet: checked as it would be, and shown as a diff."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProposedConfiguration:
     """The text of a configuration as it is (``before``) and with what was accepted (``text``).
 
     ``there`` is whether that file is there to be changed: an MCP client's file is not ours to change,
-    and the packaged one (``packaged``) is nobody's. ``problems`` are those that it had before.
+    and the packaged one (``packaged``) is no one's. ``problems`` are those that it had before.
     """
 
     path: Path
@@ -97,7 +97,7 @@ def configuration_of(
     """Return a configuration as it is; for one that is not ours to change, the one that `init` would write.
 
     Raises:
-        ConfigError: the file cannot be read any more.
+        ConfigError: the file cannot be read any longer.
     """
     there = False
     if packaged:

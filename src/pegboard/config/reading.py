@@ -219,7 +219,7 @@ class ConfigurationReading:
         """Return a validated file with its references filled in.
 
         ``unavailable`` takes the servers that miss a variable. ``also`` are what a client's file may
-        refer to besides; in such a file what we cannot read stays as it is.
+        refer to besides; in such a file what we cannot read stays unchanged.
         """
         expansion = Expansion(env=self.env, also=also or {})
         filled = expansion.value(value)

@@ -60,10 +60,10 @@ def replace_whole(path: Path, text: str, *, expected: str, private: bool = False
         path: the file.
         text: what is to be in it.
         expected: the digest of what is in it.
-        private: whether nobody but its owner may read it from now on.
+        private: whether no one but its owner may read it from now on.
 
     Raises:
-        ConfigError: it is another file by now, or cannot be written; it is left as it is.
+        ConfigError: it is another file by now, or cannot be written; it is left unchanged.
     """
     file = display_path(path)
     if len(text.encode()) > LARGEST_FILE:
@@ -115,7 +115,7 @@ def write_whole(
     private: bool = False,
     unless: Callable[[], bool] = bool,
 ) -> None:
-    """Put a file in the place of what is there in one step: nobody ever sees half of it.
+    """Put a file in the place of what is there in one step: no one ever sees half of it.
 
     ``like`` is whose mode and owner it gets, or its mode; ``private`` takes the rights of all but its owner from that.
     Where ``unless``, asked last, is true, nothing changes. Raises ``OSError``, about this path.
@@ -182,7 +182,7 @@ def _name_file_in_errors(path: Path) -> Generator[None]:
 
 
 def require_writable(file: str, path: Path) -> None:
-    """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
+    """Raise ``ConfigError`` for a file that no one is to write: putting another in its place would be easy."""
     if not stat.S_ISREG(path.stat().st_mode):
         message = f"{file} is not a file, so it was not changed."
         raise ConfigError(message, code="not_rewritable", hint="Name a file.")
@@ -213,7 +213,7 @@ def _not_saved_error(file: str, error: Exception, what: str) -> ConfigError:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Generator[None]:
-    """Let one process at a time compare and replace files of a folder; where there are no such locks, nobody waits."""
+    """Let one process at a time compare and replace files of a folder; where there are no such locks, no one waits."""
     try:
         import fcntl
     except ImportError:

@@ -47,7 +47,7 @@ def would_run(name: str, texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _visible_line(text: str) -> str:
-    """Return a line that shows what it has of control characters, and that nobody has to scroll through."""
+    """Return a line that shows what it has of control characters, and that no one has to scroll through."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: _LONGEST + 1])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 

@@ -27,7 +27,7 @@ from pegboard.operators.subjects import OperatorSubjects
 from pegboard.operators.together import BulkSwitch, BulkSwitchKind
 
 ATTENTION: Final = 20
-"""How much of what needs somebody is shown."""
+"""How much of what needs someone is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Context:
         return [visit.names.shown(agent.name) for agent in self.agents(visit)]
 
     def agent_of_list(self, visit: OperatorRequest, name: str) -> str | None:
-        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one."""
+        """Return the agent that a list is narrowed to, also one that is no longer configured; None is every one."""
         if name and not visit.operator.sees(name):
             self.agent(visit, name)
         return name or None

@@ -184,7 +184,7 @@ def filled_fields(form: Form, entry: Mapping[str, Any]) -> tuple[FilledField, ..
 
 
 def field_text(kind: Kind, value: Any) -> str:
-    r"""Return a value as it stands in a field.
+    r"""Return a value as it is in a field.
 
     >>> shown("names", ["a", {"b": {"c": 1}}]), shown("pairs", {"x": "always", "y": True, "z": "true"})
     ('a\n{"b": {"c": 1}}', 'x: always\ny: true\nz: "true"')
@@ -223,7 +223,7 @@ def _typed(field: FormField, sent: Mapping[str, Any]) -> str | None:
 
 
 def value_of_field(field: FormField, text: str) -> Any:
-    """Return what a field means, None where nothing stands in it.
+    """Return what a field means, None where nothing is in it.
 
     Raises:
         UsageError: a line of it cannot be read; it says which.

@@ -1,4 +1,4 @@
-"""The audit trail as a file: in bounded memory, in turns with everything else, and only while somebody reads (X4)."""
+"""The audit trail as a file: in bounded memory, in turns with everything else, and only while someone reads (X4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITTEN: Final[Mapping[ExportForm, Callable[[AuditLine], str]]] = {"jsonl": as_
 
 
 class RunningExports:
-    """The exports under way in one console; their parts are made one at a time, whoever reads them."""
+    """The exports under way in one console; their parts are made one at a time, the person who reads them."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

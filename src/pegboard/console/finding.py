@@ -31,7 +31,7 @@ class FoundEntry:
 
     Attributes:
         kind: what it is; an ``action`` is done on the page that the address opens, which asks first.
-        label: what stands in the list.
+        label: what is in the list.
         detail: what else tells it from others, or nothing.
         address: the page of it.
         agent: the agent that it is about, or nothing.
@@ -56,7 +56,7 @@ class FoundPages:
 
 
 async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPages:
-    """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need."""
+    """Return what answers a text, as someone types it; "coder send mail" is about an agent and a need."""
     words = " ".join(text.split())
     if not words:
         return FoundPages(text="", entries=tuple(_pages(context, visit, "")))

@@ -15,7 +15,7 @@ class NavigationEntry:
 
     Attributes:
         address: its path; it is offered where a page has it.
-        title: its heading, and what stands in the navigation.
+        title: its heading, and what is in the navigation.
         group: the heading above it in the navigation; None where only the palette has it.
         words: what else the palette finds it by.
         key: the key that opens it after ``g``.

@@ -19,7 +19,7 @@ async def session_overview(context: Context, visit: OperatorRequest, key: Sessio
     """Return a session as operators see it.
 
     Raises:
-        UsageError: nothing is known of it, or not any more.
+        UsageError: nothing is known of it, or not any longer.
     """
     context.agent_of_list(visit, key.agent)
     found = await describe_session(context.services, context.subjects.counting, key)
@@ -34,7 +34,7 @@ async def sent_to_model(
     """Return what the model of a session is sent next, or the list of a number that it was sent.
 
     Raises:
-        UsageError: nothing is known of it or of that list, or not any more.
+        UsageError: nothing is known of it or of that list, or not any longer.
     """
     context.agent_of_list(visit, key.agent)
     found = await read_sent(context.services, key, step)
@@ -47,7 +47,7 @@ async def operated_session(context: Context, visit: OperatorRequest, key: Sessio
     """Return a session for an operator to act in, as it was opened where that was in this process.
 
     Raises:
-        UsageError: nothing is known of it, or not any more.
+        UsageError: nothing is known of it, or not any longer.
     """
     context.agent(visit, key.agent)
     await session_overview(context, visit, key)

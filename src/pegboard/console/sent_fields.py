@@ -1,4 +1,4 @@
-"""What somebody filled in for fields, as the values that are meant."""
+"""What someone filled in for fields, as the values that are meant."""
 
 from __future__ import annotations
 

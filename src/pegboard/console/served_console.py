@@ -25,7 +25,7 @@ _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (rec
 
 
 class ServedConsole:
-    """The console of one board while that is served over HTTP; its app is imported when somebody opens it."""
+    """The console of one board while that is served over HTTP; its app is imported when someone opens it."""
 
     def __init__(self, board: ConsoleBoard, hooks: Callable[[], Sequence[HookFault]] = tuple) -> None:
         self._board = board
@@ -82,7 +82,7 @@ class ServedConsole:
         return " (sign-in is not possible: no token has `console: true`)"
 
     def remove_from_list(self) -> None:
-        """Let nobody find it any more."""
+        """Let no one find it any longer."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.unlink()

@@ -70,7 +70,7 @@ def _answer_payload(view: View, outcome: Outcome | None, mode: str) -> MetaToolA
 
 
 def _item_of_present_tool(item: Item, mode: str) -> Item:
-    """Return the answer for a name; this tool itself is an essential one, which nobody lists (T4)."""
+    """Return the answer for a name; this tool itself is an essential one, which no one lists (T4)."""
     if item.name != NAME or item.status != "not_found":
         return item
     return replace(item, status="already_loaded" if mode == "load" else "sticky")

@@ -124,7 +124,7 @@ def _item(item: Item) -> dict[str, Any]:
 def _payload(
     outcome: Outcome | None, items: list[dict[str, Any]], *, schemas: tuple[Tool, ...] = (), more: JsonObject = EMPTY
 ) -> MetaToolAnswer:
-    """Return the payload of a load or unload; ``more`` stands behind what every payload has."""
+    """Return the payload of a load or unload; ``more`` is behind what every payload has."""
     status = outcome.status if outcome is not None else "refused"
     value: dict[str, Any] = {"status": status, "items": items}
     if outcome is not None and outcome.takes_effect is not None:

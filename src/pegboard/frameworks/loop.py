@@ -1,7 +1,7 @@
 """A loop by hand over a provider's client: what each request carries, what becomes of each reply.
 
 ``request = await loop.request(messages)`` are the keyword arguments for the client, ``messages += await
-loop.answer(reply)`` what the history keeps. All that a loop has to know of the past stands in the messages, so that a
+loop.answer(reply)`` what the history keeps. All that a loop has to know of the past is in the messages, so that a
 new process goes on with these and the same session.
 """
 
@@ -131,7 +131,7 @@ class Loop:
         Raises:
             UsageError: calls of the newest reply have no result yet, a message is no message, or the board is closed.
             StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
+            UnknownAgentError: the agent is no longer configured.
         """
         history = read_history(self._form, messages)
         if history.open_calls:
@@ -163,8 +163,8 @@ class Loop:
     async def answer(self, reply: object) -> list[Message]:
         """Return what the history keeps: what the request added to it, the model's message, the results of its calls.
 
-        Calls run side by side. A call that a person approves first has no result yet, and stands in ``waiting``; one
-        whose server wants a login stands in ``logins``.
+        Calls run side by side. A call that a person approves first has no result yet, and is in ``waiting``; one
+        whose server wants a login is in ``logins``.
 
         Args:
             reply: the provider's, as its client or the end of a stream returns it, or as a mapping.
@@ -195,14 +195,14 @@ class Loop:
         return [*added, *(self._form.text(said.text) if said.calls else said.messages)]
 
     async def resume(self, messages: Sequence[Any], results: Mapping[str, object] = EMPTY) -> list[Message]:
-        """Return the results of calls that waited for a person; everything about them is decided anew.
+        """Return the results of calls that waited for a person; everything about them is decided again.
 
-        Nothing comes of those for which nobody has decided, or logged in: they stand in ``waiting`` and ``logins``.
+        Nothing comes of those for which no one has decided, or logged in: they stand in ``waiting`` and ``logins``.
 
         Args:
             messages: the history; its newest reply has calls without a result.
             results: what calls came to that run elsewhere, by their ids (T13), or what the model reads in place of a
-                call for which nobody logs in.
+                call for which no one logs in.
 
         Raises:
             UsageError: a message is no message, or a result is given for a call that runs here.
@@ -212,7 +212,7 @@ class Loop:
         return await self._results(history.open_calls, results)
 
     async def rejected(self, error: object) -> bool:
-        """Return whether to ask anew, since what the provider did not take is not sent any more.
+        """Return whether to ask again, since what the provider did not take is no longer sent.
 
         A tool of which the error speaks is reported and not sent. Where the provider does not take what reveals tools,
         the form falls back to answers that define them, once.
@@ -432,7 +432,7 @@ class SyncLoop:
         return self._with_session(partial(self._loop.resume, messages, results))
 
     def rejected(self, error: object) -> bool:
-        """Return whether to ask anew, as ``Loop.rejected`` does."""
+        """Return whether to ask again, as ``Loop.rejected`` does."""
         return self._with_session(partial(self._loop.rejected, error))
 
     def _with_session(self, use: Callable[[], Awaitable[T]]) -> T:

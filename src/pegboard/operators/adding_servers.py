@@ -89,14 +89,14 @@ class DraftServer:
 
     Attributes:
         name: its name.
-        suggested: the name under which it is added where nobody chooses another: without characters that are not seen.
+        suggested: the name under which it is added where no one chooses another: without characters that are not seen.
         target: its command, or its address.
         environment: the names of its variables.
         headers: the names of its headers.
         variables: those that stand in place of secrets.
         taken: whether the configuration has a server of this name.
         staying: why it cannot be added, or nothing.
-        confined: whether it is confined where nobody says otherwise.
+        confined: whether it is confined where no one says otherwise.
         confinable: whether it can be: it is a program.
         trial: what became of its last trial.
     """
@@ -163,7 +163,7 @@ class ServerFinder(Protocol):
         ...
 
     async def read_written(self, name: str, entry: Mapping[str, Any]) -> FoundServers:
-        """Return a server that somebody has written by hand."""
+        """Return a server that someone has written by hand."""
         ...
 
     async def try_server(self, name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> ServerTrial:

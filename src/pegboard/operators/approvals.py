@@ -83,7 +83,7 @@ class ApprovalOverview:
         may_last: what it can be allowed for; none where it is not answered here.
         reason: what demands it.
         where: where the configuration names the plugin, or nothing.
-        outdated: why it does not count any more although it has not ended, or nothing.
+        outdated: why it no longer counts although it has not ended, or nothing.
         principal: whose call it is.
         agent: whose model made it.
         session: in which session.
@@ -283,7 +283,7 @@ def _flag(hints: JsonObject, name: str) -> bool | None:
 
 
 def _why_outdated(services: Services, approval: Approval, tool: Tool | None, key: bytes) -> str:
-    """Return why an approval counts for no call any more; nothing where the tool is not known now."""
+    """Return why an approval counts for no call any longer; nothing where the tool is not known now."""
     if tool is None:
         return ""
     return why_mismatch(approval, _bound_now(services, approval, tool, key))

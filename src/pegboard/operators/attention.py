@@ -26,11 +26,11 @@ AttentionKind = Literal[
 ]
 """What an item is about."""
 AttentionAction = Literal["decide", "log_in", "restart", "accept", "resume", "look"]
-"""What helps: answer the call, log in, start the server anew, accept the tools or the edit, resume, or look at it."""
+"""What helps: answer the call, log in, start the server again, accept the tools or the edit, resume, or look at it."""
 DETAIL: Final = 300
 """How many characters of the arguments of a call an item has."""
 NEARLY: Final = 0.9
-"""From which part of a budget on somebody should look at it."""
+"""From which part of a budget on someone should look at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def _call_line(services: Services, approval: Approval) -> str:
 
 
 async def missing_logins(situation: Situation) -> Sequence[AttentionItem]:
-    """Return the servers that want a login which nobody has, of those that the operator's agents may use (G11)."""
+    """Return the servers that want a login which no one has, of those that the operator's agents may use (G11)."""
     services = situation.services
     needing = [name for name, one in (await standings(services)).items() if one.login == "needed"]
     return [

@@ -169,7 +169,7 @@ class BillReader:
         """Return the bill of what is stored, and of what this process has counted by now.
 
         An answer to the same of less than ``kept`` seconds ago is enough; one of less than a minute ago where reading
-        it anew takes long.
+        it again takes long.
 
         Raises:
             StoreError: it cannot be read.
@@ -220,7 +220,7 @@ class BillReader:
         return mask_value(found, await shown_names(services))
 
     async def _by_day(self, query: BillQuery) -> CountSums:
-        """Return the sums by day and agent; of the days before today they are read anew after ``MOST_DAYS_KEPT``."""
+        """Return the sums by day and agent; of the days before today they are read again after ``MOST_DAYS_KEPT``."""
         today = _date_of_today()
         if query.until is not None or query.principal is not None or query.session is not None:
             return await self._read_sums(query, _NAMES["day"])

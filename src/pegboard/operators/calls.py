@@ -126,7 +126,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     """Return one call.
 
     Raises:
-        UsageError: there is none of this number, not any more, or the operator does not see its agent.
+        UsageError: there is none of this number, not any longer, or the operator does not see its agent.
     """
     record, numbers, kept = await _find_call(services, number, sees)
     key = SessionKey(principal=record.principal, agent=record.agent, session=record.session)
@@ -164,7 +164,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
 async def call_again(services: Services, number: int, sees: Sees, *, by: str) -> ToolTrial:
     """Make a call once more as its agent, for an operator as the principal, and return what came of it.
 
-    The session is as for any call that an operator makes: nobody else's connections are used. Where the call waited
+    The session is as for any call that an operator makes: no one else's connections are used. Where the call waited
     for a person it is that session again, in which it runs once it is allowed.
 
     Args:
@@ -175,7 +175,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
 
     Raises:
         UsageError: there is no such call, or it cannot be made again.
-        UnknownAgentError: its agent is not configured any more.
+        UnknownAgentError: its agent is no longer configured.
         StoreError: something cannot be read or stored.
     """
     record, _, kept = await _find_call(services, number, sees)

@@ -1,4 +1,4 @@
-"""Count the tokens of many tools without keeping everybody else waiting (F4)."""
+"""Count the tokens of many tools without keeping everyone else waiting (F4)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pegboard.core.surface.hints import purposes
 from pegboard.support.background import BackgroundComputations
 
 AT_ONCE: Final = 0.005
-"""For so many seconds somebody computes before others run."""
+"""For so many seconds someone computes before others run."""
 SOON: Final = 0.05
-"""For so many seconds somebody waits for what is being computed."""
+"""For so many seconds someone waits for what is being computed."""
 
 
 async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
@@ -42,7 +42,7 @@ async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
 class CatalogCounting:
     """The tokens of everything there is, and what texts say of it, computed beside everything else.
 
-    ``counted`` is called when something is known that somebody had to go without.
+    ``counted`` is called when something is known that someone had to go without.
     """
 
     def __init__(self, services: Services, counted: Callable[[], object] = lambda: None) -> None:
@@ -95,7 +95,7 @@ class CatalogCounting:
             self._say()
 
     async def aclose(self) -> None:
-        """End what is being computed; nobody is told."""
+        """End what is being computed; no one is told."""
         await self._looking.aclose()
         await self._counting.aclose()
 

@@ -42,7 +42,7 @@ class AgentChange:
         gained_tokens: those of what is gained.
         lost_tokens: those of what is lost.
         gained_unknown: plugins that it could use then and whose tools are not known; they count in no figure.
-        lost_unknown: those that it could not use any more.
+        lost_unknown: those that it could no longer use.
         sessions: what changes, by session, the newest first; none of an agent that goes.
         unchanged: how many other sessions there are; of an agent that goes, how many end.
         unreadable: how many there are whose stored state is damaged.

@@ -71,7 +71,7 @@ class EditableConfiguration(Protocol):
         ...
 
     def value(self, text: str, path: Sequence[str]) -> Any:
-        """Return what stands at a path of keys in a text, as it is written; None where nothing does."""
+        """Return what is at a path of keys in a text, as it is written; None where nothing does."""
         ...
 
     def servers(self, text: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class EditableConfiguration(Protocol):
         ...
 
     async def save(self, text: str, *, expected: str, by: str, decision: str, reason: str) -> str:
-        """Put a text in the place of the one with a digest, take it up in somebody's name, and return its digest.
+        """Put a text in the place of the one with a digest, take it up in someone's name, and return its digest.
 
         Raises:
             ConfigError: it was changed meanwhile, or cannot be written.

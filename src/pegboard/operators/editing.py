@@ -59,7 +59,7 @@ class Editor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownGrant:
-    """One change of what is granted: what was and what would be, and whether somebody may more by it.
+    """One change of what is granted: what was and what would be, and whether someone may more by it.
 
     ``waits`` is whether an earlier edit of the file made it, which waits for a person, or to be read.
     """
@@ -129,7 +129,7 @@ class WholeFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedText:
-    """A text that somebody has typed in the place of a file, beside what the file is now; secrets are marks.
+    """A text that someone has typed in the place of a file, beside what the file is now; secrets are marks.
 
     Attributes:
         file: the file as messages name it.
@@ -228,7 +228,7 @@ class Editing:
         )
 
     async def _read_whole(self) -> WrittenText:
-        """Return what is in the file, and know it where somebody comes back with what they made of it."""
+        """Return what is in the file, and know it where someone comes back with what they made of it."""
         written = await self._configuration.read()
         self._texts.keep("", written.text, identity=written.digest)
         return written
@@ -404,7 +404,7 @@ class Editing:
     async def again(self, editor: Editor, edit: str) -> ProposedEdit:
         """Return what an edit comes to in the file as it is now; raises what ``propose`` raises.
 
-        Of one of the whole file that is what it changed, where nobody else has changed the same lines.
+        Of one of the whole file that is what it changed, where no one else has changed the same lines.
         """
         kept = self._find_edit(editor, edit)
         if kept.changes:
@@ -426,7 +426,7 @@ class Editing:
         """Save an edit as it was shown, take it up, and return what takes it back.
 
         Raises:
-            ConfigError: the file was changed since it was shown, or cannot be written; it is left as it is.
+            ConfigError: the file was changed since it was shown, or cannot be written; it is left unchanged.
             UsageError: there is no such edit of this operator, or it has errors.
         """
         kept = self._find_edit(editor, edit)

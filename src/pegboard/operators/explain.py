@@ -145,7 +145,7 @@ class OperatorExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
-    """Where a toolkit or plugin stands in a session.
+    """Where a toolkit or plugin is in a session.
 
     Attributes:
         verdict: one sentence that says it.
@@ -334,7 +334,7 @@ def unambiguous_name(world: World, group: Group) -> str:
 
 
 def standing_of(snapshot: Snapshot, group: Group) -> GroupStanding:
-    """Return where a toolkit or plugin stands in a session, and why."""
+    """Return where a toolkit or plugin is in a session, and why."""
     permissions, catalog = snapshot.permissions, snapshot.permissions.world.catalog
     tools = [tool for tool_id in group.tools if (tool := catalog.by_id(tool_id)) is not None]
     own = [tool for tool in tools if permissions.permits(tool)]

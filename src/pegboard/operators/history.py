@@ -119,7 +119,7 @@ class ConfigurationHistory:
 
         Raises:
             ConfigError: the file cannot be edited.
-            UsageError: it is not kept, a secret in it is not known any more, or the editor does not see every agent.
+            UsageError: it is not kept, a secret in it is no longer known, or the editor does not see every agent.
         """
         texts, now = await self._texts()
         one = texts[_position(texts, number)]

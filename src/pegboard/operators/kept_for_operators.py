@@ -26,7 +26,7 @@ class KeptForOperators(Generic[T]):
     """Values under ids that cannot be guessed, each for the operator alone who keeps it.
 
     What is over time goes by itself: there may be secrets in it. Of who has too much the oldest gives way; over all
-    operators it is that of who has the most, so that nobody drives out what is of others.
+    operators it is that of who has the most, so that no one drives out what is of others.
 
     Args:
         seconds: for how long each is kept.
@@ -64,7 +64,7 @@ class KeptForOperators(Generic[T]):
         return identity
 
     def find_kept(self, by: str, identity: str) -> T | None:
-        """Return what an operator keeps under an id, None where there is nothing of theirs any more."""
+        """Return what an operator keeps under an id, None where there is nothing of theirs any longer."""
         self._drop_expired()
         kept = self._kept.get(identity)
         return kept.value if kept is not None and kept.by == by else None

@@ -1,6 +1,6 @@
 """What is wrong with what is configured as far as plugins are known; nothing is started, imported, stored or counted.
 
-`pegboard check` asks plugins first and prints it; the console shows what is known when somebody looks.
+`pegboard check` asks plugins first and prints it; the console shows what is known when someone looks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KnownProblems:
     """What `pegboard check --probe` would report beside the file, of what is known by now.
 
     It is computed beside everything else, and kept until the world, a switch or what a predicate said has changed.
-    ``found`` is called when something is known that somebody had to go without.
+    ``found`` is called when something is known that someone had to go without.
     """
 
     def __init__(self, services: Services, found: Callable[[], object] = lambda: None) -> None:
@@ -105,7 +105,7 @@ class KnownProblems:
         self._found()
 
     async def aclose(self) -> None:
-        """End what is being looked for; nobody is told."""
+        """End what is being looked for; no one is told."""
         await self._looking.aclose()
 
 

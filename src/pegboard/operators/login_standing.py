@@ -11,7 +11,7 @@ from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.ports import HasLogins
 
 LoginNeeded = Literal["needed", "held", "own", "none"]
-"""Whether a server wants a login: nobody has one, somebody has, the gateway logs in for itself, or it wants none."""
+"""Whether a server wants a login: no one has one, someone has, the gateway logs in for itself, or it wants none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,9 @@ class LoginView:
         agent: the one agent that it is for, empty where it is for all.
         issuer: who issued it.
         scopes: what it allows.
-        expires_at: when its token ends, in seconds since the epoch; None where nobody said.
+        expires_at: when its token ends, in seconds since the epoch; None where no one said.
         renewable: whether it is renewed by itself.
-        refused: why it does not count any more, or empty.
+        refused: why it no longer counts, or empty.
     """
 
     server: Name
@@ -54,10 +54,10 @@ class WantedLogin:
 
     Attributes:
         server: its name.
-        login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``. Of an operator who sees some
+        login: ``needed``, that no one has; ``held`` by someone; the gateway's ``own``. Of an operator who sees some
             agents only, it is theirs alone that is spoken of.
         mine: whether the operator has one that counts.
-        principals: who has one; nobody for an operator who sees some agents only.
+        principals: who has one; no one for an operator who sees some agents only.
     """
 
     server: Name
@@ -141,7 +141,7 @@ class OperatorLogins:
         """Complete a pending login with the address that the browser was sent back to.
 
         Raises:
-            UsageError: it is no such address, or its login is not pending any more.
+            UsageError: it is no such address, or its login is no longer pending.
         """
         answer = dict(parse_qsl(urlsplit(address.strip()).query, keep_blank_values=True))
         if "state" not in answer:
@@ -176,7 +176,7 @@ class OperatorLogins:
         return done
 
     async def wait(self, pending: PendingLogin) -> LoginState:
-        """Wait until a login is not pending any more; where it was completed, its server is asked for its tools."""
+        """Wait until a login is no longer pending; where it was completed, its server is asked for its tools."""
         state = await self._logins_of(pending.plugin).wait(pending)
         if state == "completed":
             await self._services.loader.fetch(PluginRequest(plugin=pending.plugin))

@@ -1,4 +1,4 @@
-"""What tokens cost at the prices of the configuration, exact: no price is known that nobody wrote down (F4)."""
+"""What tokens cost at the prices of the configuration, exact: no price is known that no one wrote down (F4)."""
 
 from __future__ import annotations
 

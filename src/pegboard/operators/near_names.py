@@ -43,9 +43,9 @@ class _ComparedName(NamedTuple):
 
 
 class NearNames:
-    """All names of a world as they are shown, to be looked up while somebody types.
+    """All names of a world as they are shown, to be looked up while someone types.
 
-    What is hidden in them is not found, so that nobody guesses it letter by letter.
+    What is hidden in them is not found, so that no one guesses it letter by letter.
     """
 
     def __init__(self, world: World, names: ShownNames) -> None:
@@ -68,7 +68,7 @@ class NearNames:
         only where nothing begins so, what is like it but for a letter more, less or other, or two that changed places.
 
         Args:
-            text: What somebody types; ``toolkit:``, ``plugin:`` or ``tool:`` in front says which is meant.
+            text: What someone types; ``toolkit:``, ``plugin:`` or ``tool:`` in front says which is meant.
         """
         kind, bare = split_kind(self.names.shown(self.names.meant(text)).strip())
         key = _key(bare[: LONGEST + 1])

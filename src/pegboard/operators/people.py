@@ -20,14 +20,14 @@ _ROOT: Final = "tokens"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonOverview:
-    """Somebody who has a token.
+    """Someone who has a token.
 
     Attributes:
         name: the principal.
         agents: the agents that the token opens; none where ``every_agent``.
         every_agent: whether it opens all.
         rights: what its owner may do in the console.
-        kept: how the token stands in the file: as its digest, by a variable, or in plain.
+        kept: how the token is in the file: as its digest, by a variable, or in plain.
         place: where it is written.
     """
 
@@ -41,7 +41,7 @@ class PersonOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantedToken:
-    """A token that was made for somebody, and the edit that lets it count; it is shown once and kept nowhere."""
+    """A token that was made for someone, and the edit that lets it count; it is shown once and kept nowhere."""
 
     token: Verbatim = field(repr=False)
     edit: ProposedEdit
@@ -73,13 +73,13 @@ async def grant_token(
     new: bool,
     first: bool,
 ) -> GrantedToken:
-    """Return a new token for somebody with the edit that lets it count; nothing is written before that is saved.
+    """Return a new token for someone with the edit that lets it count; nothing is written before that is saved.
 
-    The file gets the digest of the token. ``new`` says that nobody of this name may have one yet; else the one that
+    The file gets the digest of the token. ``new`` says that no one of this name may have one yet; else the one that
     they have is replaced. ``first`` says that there is no token yet.
 
     Raises:
-        UsageError: the name is none, no agent is named, or somebody of this name has a token.
+        UsageError: the name is none, no agent is named, or someone of this name has a token.
         ConfigError: the file cannot be edited.
     """
     if problem := label_problem(name):
@@ -105,10 +105,10 @@ async def grant_token(
 
 
 async def revoke_token(editing: Editing, editor: Editor, name: str) -> ProposedEdit:
-    """Return the edit after which the token of somebody counts no more.
+    """Return the edit after which the token of someone counts no more.
 
     Raises:
-        UsageError: nobody of this name has one.
+        UsageError: no one of this name has one.
         ConfigError: the file cannot be edited.
     """
     there = cast("Mapping[str, Any] | None", (await editing.entry(editor, _ROOT, name)).value)

@@ -66,7 +66,7 @@ class WaitingServer:
         name: its name.
         waiting: how many of its tools wait.
         gone: the pinned tools that its newest list lacks: their pins go where all of it is accepted.
-        seen: what whoever accepts all of it hands back, so that nothing else is accepted.
+        seen: what the person who accepts all of it hands back, so that nothing else is accepted.
     """
 
     name: Name
@@ -203,9 +203,9 @@ class OperatorPins:
         return len(await self._pins.accept(by=by, shown=chosen))
 
     async def accept_seen(self, name: str, seen: str, *, by: str, confirm: str = "") -> PinsAccepted:
-        """Let what waits of a server, or one tool, count as whoever accepts it was shown it.
+        """Let what waits of a server, or one tool, count as the person who accepts it was shown it.
 
-        Of a server, what says something to models that people should know stays as it is: each such tool is accepted
+        Of a server, what says something to models that people should know stays unchanged: each such tool is accepted
         alone, under its name.
 
         Args:

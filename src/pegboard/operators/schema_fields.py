@@ -26,7 +26,7 @@ class FieldOverview:
         type: ``string``, ``integer``, ``number``, ``boolean``, or ``json`` for any other value, written as JSON.
         choices: the texts that it may be, none where it may be any.
         required: whether it must be filled in.
-        text: what it is where nobody changes it.
+        text: what it is where no one changes it.
     """
 
     name: Name
@@ -40,7 +40,7 @@ class FieldOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldProblem:
-    """What is wrong with what somebody filled in for a field."""
+    """What is wrong with what someone filled in for a field."""
 
     name: Name
     text: str

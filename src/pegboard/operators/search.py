@@ -1,4 +1,4 @@
-"""Search all tools while somebody types: for one agent, or for several at once (P3, F5).
+"""Search all tools while someone types: for one agent, or for several at once (P3, F5).
 
 A look leaves no trace: nothing is remembered, noted in the conversation, loaded, or asked of a server.
 """
@@ -62,7 +62,7 @@ class SearchHit:
         plugin: the plugin that a tool belongs to, or that it is; a toolkit has none.
         title: its name for people.
         sentence: the sentence of its description that tells it from the others.
-        standing: where it stands in the session: as its model would be told, or denied, or excluded by the active
+        standing: where it is in the session: as its model would be told, or denied, or excluded by the active
             loadout.
         permitted: whether the agent may use it.
         reason: why it is unavailable, denied or excluded; else None.
@@ -449,7 +449,7 @@ class WholeCatalog:
         return bool(await self._preparing.value_within(SOON, among, partial(self._prepare_ranker, among)))
 
     async def aclose(self) -> None:
-        """End what is being indexed; nobody is told."""
+        """End what is being indexed; no one is told."""
         await self._making.aclose()
         await self._preparing.aclose()
 

@@ -24,7 +24,7 @@ from pegboard.ports import SessionKey
 TextPlace = Literal["instructions", "hints", "policy", "ahead", "suffix", "beside"]
 """Where a text stands: read once at the start, before the history (hints, policy), or behind it (ahead, suffix).
 
-``beside`` is one that was sent with a list, of which the place is not known any more.
+``beside`` is one that was sent with a list, of which the place is no longer known.
 """
 Change = Literal["", "joined", "changed"]
 LONGEST: Final = 65_536
@@ -262,7 +262,7 @@ async def _next_to_send(services: Services, snapshot: Snapshot, steps: Sequence[
 
 
 def _texts(services: Services, surface: Surface, once: str) -> Iterator[SentText]:
-    """Yield the texts of a surface; over MCP the policy stands in what is read once."""
+    """Yield the texts of a surface; over MCP the policy is in what is read once."""
     places: tuple[tuple[TextPlace, str], ...] = (
         ("instructions", once),
         ("hints", "\n".join(surface.hints)),

@@ -40,7 +40,7 @@ from pegboard.ports import (
 )
 
 ServerPhase = Literal["unavailable", "needs_login", "not_started", "idle", "starting", "up", "down", "backing_off"]
-"""What a plugin does: ``needs_login`` wants a login that nobody has, ``not_started`` was not needed yet, ``idle`` is
+"""What a plugin does: ``needs_login`` wants a login that no one has, ``not_started`` was not needed yet, ``idle`` is
 stopped until it is needed again."""
 
 _GRAVEST: Final = ("backing_off", "down", "starting", "up", "idle")
@@ -50,7 +50,7 @@ _NO_LOGIN: Final = LoginStanding()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """A plugin with what stands behind it; times are in seconds since the epoch, nothing in it is secret.
+    """A plugin with what is behind it; times are in seconds since the epoch, nothing in it is secret.
 
     Attributes:
         name: its name in the configuration.
@@ -70,7 +70,7 @@ class ServerState:
         failed_at: when that was.
         unavailable: why it, or a tool of it, cannot run, as ``pegboard check`` reports it.
         conditions: what its predicates said newly of whom it cannot run for.
-        warnings: what is not as somebody meant it: names that two tools want, rules that count for nothing, claims that
+        warnings: what is not as someone meant it: names that two tools want, rules that count for nothing, claims that
             do not count.
         connections: each connection with its scope.
         known: whether its tools have been seen.
@@ -80,7 +80,7 @@ class ServerState:
         excluded: other items and lists that are not listed.
         refused: what its processes, being confined, say they were refused, with the line that would allow it.
         agents: how many agents may use some of it.
-        login: whether it requires a login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``.
+        login: whether it requires a login: ``needed``, that no one has; ``held`` by someone; the gateway's ``own``.
         logins: who has one that counts, the newest first.
         restartable: whether :func:`restart_plugin` can do something for it.
     """
@@ -177,7 +177,7 @@ def not_running(services: Services) -> Iterator[NotRunning]:
         if first is None and not (plugin.kind == "server" and plugin.unavailable):
             continue
         if plugin.needs_login:
-            continue  # a person logs in; there is nothing to start anew
+            continue  # a person logs in; there is nothing to start again
         yield NotRunning(
             name=plugin.name,
             state="unavailable" if first is None else "backing_off" if first.state == "backing_off" else "down",
@@ -226,7 +226,7 @@ def activity(services: Services) -> ServerActivity:
 
 
 async def restart_plugin(services: Services, name: str, *, by: str = LOCAL) -> ServerState:
-    """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known."""
+    """Start a server again, or ask a plugin that cannot run once more; return its state as soon as it is known."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Give the name of the person who decides, as a short text.")
     plugin, spec = named_plugin(services, name)
@@ -409,7 +409,7 @@ def _arguments(args: Sequence[str], mask: Masker) -> Iterator[str]:
 
 
 def unasked_plugins(services: Services) -> tuple[str, ...]:
-    """Return the names of the plugins whose tools nobody asked for, as far as they can be asked."""
+    """Return the names of the plugins whose tools no one asked for, as far as they can be asked."""
     plugins = (plugin for plugin in services.world.catalog.plugins.values() if not plugin.tools)
     missing = services.loader.missing
     return tuple(p.name for p in plugins if p.kind in ASKED and missing(PluginRequest(plugin=p.name)))

@@ -228,7 +228,7 @@ async def list_sessions(
 
 
 def _matches_words(names: ShownNames, known: KnownSession, words: Iterable[str]) -> bool:
-    """Return whether every word stands in a session's principal, agent or id, as they are shown."""
+    """Return whether every word is in a session's principal, agent or id, as they are shown."""
     text = "\n".join(map(names.shown, (known.key.principal, known.key.agent, known.key.session))).casefold()
     return all(word in text for word in words)
 
@@ -315,7 +315,7 @@ async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
 
 
 async def _since_deletion(services: Services, key: SessionKey, calls: tuple[RecentCall, ...]) -> tuple[RecentCall, ...]:
-    """Return the calls of a session that begins anew where it was deleted: those before are not its own."""
+    """Return the calls of a session that begins again where it was deleted: those before are not its own."""
     if not calls:
         return ()
     found = await services.store.session_trail(key, kinds=("unload",), limit=NEWEST_CALLS)
@@ -440,7 +440,7 @@ def _overview(
 
 
 async def remove_session(services: Services, key: SessionKey, *, by: str, approvals: bool = True) -> bool:
-    """Return whether there was something to delete; the next use of the name begins anew.
+    """Return whether there was something to delete; the next use of the name begins again.
 
     Without ``approvals`` those of its calls go on waiting.
     """

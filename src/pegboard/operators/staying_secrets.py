@@ -16,17 +16,17 @@ _NAME: Final = 1
 _VARIABLE: Final = re.compile(r"\$\$\{|(\$\{[^}]*\}?)")
 """Whatever may be a reference. One is told from another by all that is written between the braces, its default too.
 
-What is written for the two signs alone is none, and what stands behind it is not made one.
+What is written for the two signs alone is none, and what is behind it is not made one.
 """
 
 
 def brings_secret(value: Any, there: Any, names: ShownNames) -> bool:
-    """Return whether a value as it was handed in has a mark which no text has that stands in the same place now."""
+    """Return whether a value as it was handed in has a mark which no text has that is in the same place now."""
     return _brings_secret(value, there, marks_in, names.shown)
 
 
 def brings_variable(value: Any, there: Any) -> bool:
-    """Return whether a value refers to something to which no text refers that stands in the same place now.
+    """Return whether a value refers to something to which no text refers that is in the same place now.
 
     >>> brings_variable({"role": "of ${TEAM}"}, {"role": "for ${TEAM}"})
     False

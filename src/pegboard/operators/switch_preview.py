@@ -46,7 +46,7 @@ Above = tuple[str | None, ...]
 class SessionChange:
     """What a switch would change in one session.
 
-    ``gained`` and ``lost`` are the wire names of tools that would be loaded then, or not any more, without
+    ``gained`` and ``lost`` are the wire names of tools that would be loaded then, or not any longer, without
     meta-tools; the tokens are those of what is loaded.
     """
 
@@ -73,7 +73,7 @@ class SwitchPreview:
         gained_tokens: those of what is gained.
         lost_tokens: those of what is lost.
         gained_unknown: plugins that would be granted and whose tools are not known yet; they count in no figure.
-        lost_unknown: those that would not be granted any more.
+        lost_unknown: those that would no longer be granted.
         grants: whether it grants what the file does not, which takes the right `configure`.
         sessions: what changes, by session, the newest first.
         unchanged: how many other sessions of the agent there are.
@@ -318,7 +318,7 @@ class Comparison:
         except ValueError:
             self.unreadable += 1
             return
-        with suppress(UnknownAgentError):  # a child of an agent that is not configured any more
+        with suppress(UnknownAgentError):  # a child of an agent that is no longer configured
             found = self._compare_session(known.info, state, above)
             if found is None:
                 self.unchanged += 1

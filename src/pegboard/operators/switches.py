@@ -235,7 +235,7 @@ def _standing_of_row(row: PanelRow, *, has: bool) -> Standing:
 class PanelTexts:
     """The texts of plugins and their tools as they are shown; no switch changes them.
 
-    They are made when somebody first looks. What is hidden in them is not found, so that nobody guesses it bit by bit.
+    They are made when someone first looks. What is hidden in them is not found, so that no one guesses it bit by bit.
     """
 
     def __init__(self) -> None:
@@ -250,7 +250,7 @@ class PanelTexts:
         return tuple(names.shown(names.meant(query)).casefold().split())
 
     def fits(self, words: Words, *texts: str) -> bool:
-        """Return whether every word stands in one of these texts."""
+        """Return whether every word is in one of these texts."""
         folded = self._fold_texts(texts)
         return all(word in folded for word in words)
 

@@ -110,10 +110,10 @@ async def set_for_agents(
     """Set it for all of these agents or for none, in one transaction.
 
     Args:
-        seen: that of the preview that whoever decides was shown; None is any.
+        seen: that of the preview that the person who decides was shown; None is any.
 
     Raises:
-        UsageError: the name means nothing known; ``switch_changed`` where somebody else was first; ``right_required``
+        UsageError: the name means nothing known; ``switch_changed`` where someone else was first; ``right_required``
             where it may not grant.
     """
     return await _describe_action(

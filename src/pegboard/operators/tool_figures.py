@@ -54,7 +54,7 @@ async def tool_figures(
 ) -> tuple[ToolFigures, ...]:
     """Return the figures of some days, today among them, what cost most first; raises ``StoreError``.
 
-    A tool that stands in several toolkits counts in each.
+    A tool that is in several toolkits counts in each.
     """
     await services.billing.flush()
     until = start_of(DAY, clock()) + DAY.seconds

@@ -39,7 +39,7 @@ PART: Final = 25
 FRESH: Final = 10.0
 """For how many seconds the answer for more than two hours is given again."""
 STALE: Final = 120.0
-"""For how many seconds it is given while it is read anew, which takes up to a second."""
+"""For how many seconds it is given while it is read again, which takes up to a second."""
 _COARSEST_OF: Final[Sequence[tuple[int, CountUnit, int]]] = (
     (2 * 3_600, STEP, 1),
     (2 * 86_400, HOUR, 1),

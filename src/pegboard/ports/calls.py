@@ -32,7 +32,7 @@ class Listener(Protocol):
 
     @property
     def open(self) -> bool:
-        """Return whether anybody still listens."""
+        """Return whether anyone still listens."""
         ...
 
     def tell(self, method: str, params: JsonObject) -> None:
@@ -98,7 +98,7 @@ class CallContext(NamedTuple):
 
     ``scope`` names the pool from which a connection is taken (G9), ``owner`` is whose login to its server counts (G11).
     ``progress`` takes what the tool reports (progress, total, message). ``meta`` is the request's ``_meta`` for the
-    upstream. ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
+    upstream. ``client`` takes what an upstream asks and reports meanwhile; None where no one can be asked.
     """
 
     principal: str = "local"

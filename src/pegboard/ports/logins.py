@@ -70,7 +70,7 @@ class ServerLogins(Protocol):
 
         Args:
             answer: The parameters of that address: ``state``, ``code`` or ``error``, ``iss``.
-            owner: Whose it must be; None is anybody's who holds the address.
+            owner: Whose it must be; None is anyone's who holds the address.
 
         Returns:
             The login, which stands now.

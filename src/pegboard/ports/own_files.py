@@ -36,7 +36,7 @@ class OwnFiles(Protocol):
             tool: The name of the tool.
             arguments: What it is called with.
             folders: Those that a relative path may start from.
-            reading: Whether the tool only reads; then only what nobody may read counts.
+            reading: Whether the tool only reads; then only what no one may read counts.
 
         Returns:
             The argument and what the file is for, or None where none names any.

@@ -19,7 +19,7 @@ class OwnedServer(NamedTuple):
 
 
 class OtherOwnerError(Exception):
-    """Raised where a request came to a replica that does not run the server any more: nothing has run."""
+    """Raised where a request came to a replica that does not run the server any longer: nothing has run."""
 
 
 class ServerElsewhere(Protocol):
@@ -42,7 +42,7 @@ class ServerElsewhere(Protocol):
         ...
 
     async def restart(self) -> None:
-        """Stop the server, and start it anew if it was in use."""
+        """Stop the server, and start it again if it was in use."""
         ...
 
 
@@ -54,7 +54,7 @@ class ServerOwners(Protocol):
 
         Raises:
             StoreError: It cannot be known.
-            ToolUnavailableError: Its owner does not answer, and nobody may take its place yet.
+            ToolUnavailableError: Its owner does not answer, and no one may take its place yet.
         """
         ...
 
@@ -68,7 +68,7 @@ class SingleOwnerSource(Protocol):
         ...
 
     async def stop_owned(self, server: OwnedServer) -> None:
-        """Stop a server: it is not this process's any more."""
+        """Stop a server: it is not this process's any longer."""
         ...
 
     def runs(self, server: OwnedServer) -> bool:

@@ -17,10 +17,10 @@ class DueSchedule:
         id: its id.
         name: what its owner calls it.
         description: what it is for.
-        payload: what its owner wrote for whoever runs it, such as ``{"message": "…"}``.
+        payload: what its owner wrote for the user who runs it, such as ``{"message": "…"}``.
         plugin: the plugin through which it was made.
-        principal: whose it is; empty where nobody knows.
-        agent: the agent that made it; empty where nobody knows.
+        principal: whose it is; empty where no one knows.
+        agent: the agent that made it; empty where no one knows.
         session: the session in which it was made.
     """
 

@@ -15,7 +15,7 @@ TextField = Literal["name", "description", "parameters", "plugin", "members", "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldShare:
-    """How much of a word's part stands in one field of what was found."""
+    """How much of a word's part is in one field of what was found."""
 
     field: TextField
     value: float
@@ -30,7 +30,7 @@ class MatchedWord:
         asked: the word of the need: the same, another form of it, or one that it may stand for.
         value: its part of the score.
         fields: where it stands, and how much each field adds to its part.
-        before: whether the word was not asked for now, but stands in what was said before.
+        before: whether the word was not asked for now, but is in what was said before.
     """
 
     word: str

@@ -1,4 +1,4 @@
-"""What servers do, and starting them anew."""
+"""What servers do, and starting them again."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ConfiningSource(Protocol):
 
 @runtime_checkable
 class Restartable(Protocol):
-    """A source whose plugins are servers: with connections and a log, and started anew where an operator wants it."""
+    """A source whose plugins are servers: with connections and a log, and started again where an operator wants it."""
 
     def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
         """Return the states of the connections of a server; none where it was never needed."""
@@ -129,7 +129,7 @@ class Restartable(Protocol):
         ...
 
     async def restart(self, spec: PluginSpec) -> None:
-        """Stop the connections of a server, and start those anew that were in use, without any pause.
+        """Stop the connections of a server, and start those again that were in use, without any pause.
 
         Calls under way fail as where a server dies. It returns before they are up again.
 

@@ -154,7 +154,7 @@ class ScopedSource(Protocol):
     """A source that keeps objects or connections for each scope of calls (G9)."""
 
     async def end_scope(self, scope: str) -> None:
-        """Close what a scope has, once nothing uses it any more; a call under the same scope begins anew."""
+        """Close what a scope has, once nothing uses it any longer; a call under the same scope begins again."""
         ...
 
 

@@ -123,7 +123,7 @@ class StoreCheck:
 
 
 class StoreCopies(Protocol):
-    """One store, for whoever moves it or looks it over; no process need have it open."""
+    """One store, for anyone who moves it or looks it over; no process need have it open."""
 
     @property
     def kind(self) -> str:

@@ -195,7 +195,7 @@ class PermissionStore(Protocol):
             value: The boolean; None removes the stored one.
             expected: The boolean that was read, None where none was stored; ``UNCHECKED`` is any.
             replaces: The names of other switches of the same that are removed with it.
-            principal: For whom alone it counts; None is everybody. What the agent has switched off for this principal
+            principal: For whom alone it counts; None is everyone. What the agent has switched off for this principal
                 under one of these names is removed with it.
             audit: The records of the change.
 
@@ -294,7 +294,7 @@ class PinStore(Protocol):
             changes: The pins.
             expected: The revision of the server's pins that was read; None where nothing was stored.
             version: That of the digests.
-            anew: Whether these are all pins of the server from now on.
+            again: Whether these are all pins of the server from now on.
             forget: The pins that are removed.
             audit: The records.
 

@@ -143,7 +143,7 @@ def _parameters(schema: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the properties of a schema and of what stands in them, as far as they are well formed."""
+    """Yield the properties of a schema and of what is in them, as far as they are well formed."""
     if depth > DEEPEST:
         return
     properties: object = schema.get("properties")
@@ -205,7 +205,7 @@ def is_name_of(document: SearchDocument, text: str) -> bool:
 
 
 class RowNames:
-    """The names of all rows, for the only one that begins so; read ahead, or when somebody asks for the first time."""
+    """The names of all rows, for the only one that begins so; read ahead, or when someone asks for the first time."""
 
     def __init__(self, documents: Sequence[SearchDocument]) -> None:
         self._documents = documents

@@ -19,7 +19,7 @@ from pegboard.search.vocabulary import Vocabulary
 READ_TOGETHER: Final = 1_024
 """How many documents are read at once."""
 SMALL: Final = 2_000
-"""So many documents may stand beside the large segment before all are joined anew."""
+"""So many documents may stand beside the large segment before all are joined again."""
 
 
 ReadDocument: TypeAlias = tuple[SearchDocument, str, BlockRow]
@@ -48,7 +48,7 @@ class Index:
 
     Attributes:
         among: what may be found.
-        documents: the tools, then the groups: what stands in each row.
+        documents: the tools, then the groups: what is in each row.
         vocabulary: the numbers of words.
         entries: what has been read, by :func:`document_key`.
         numbers: which number each document of the first segment has, by the same key.

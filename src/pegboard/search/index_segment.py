@@ -1,4 +1,4 @@
-"""Documents by word: which documents a word stands in, and what it counts there."""
+"""Documents by word: which documents a word is in, and what it counts there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Impacts: TypeAlias = NDArray[np.float32]
 
 SATURATION: Final = 1.2
-"""BM25's k1: how soon a word that stands there again counts no more."""
+"""BM25's k1: how soon a word that is there again counts no more."""
 
 _FIELDS: Final = len(FIELDS)
 _WEIGHTS: Final = np.array([kind.weight for kind in FIELDS])
@@ -164,7 +164,7 @@ def added_up(places: NDArray[Any], weights: NDArray[Any], size: int) -> Floats:
 
 
 BlockRow: TypeAlias = tuple[Block, int]
-"""A document that has been read: its block and where it stands there."""
+"""A document that has been read: its block and where it is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -39,7 +39,7 @@ LACKING: Final = 1.6
 RELATED: Final = 0.6
 """How much a word counts that begins like one that nothing has."""
 RARE: Final = 4
-"""A synonym counts only where it stands in at most one of so many documents."""
+"""A synonym counts only where it is in at most one of so many documents."""
 NAMED: Final = 0.15
 
 _PROPER: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b")
@@ -50,8 +50,8 @@ class WeightedWord:
     """A word of a query.
 
     Attributes:
-        count: how often it stands there, values and kinds of values counting less.
-        proper: whether it looks like somebody's or something's name.
+        count: how often it is there, values and kinds of values counting less.
+        proper: whether it looks like someone's or something's name.
         sentences: in which sentences.
     """
 
@@ -64,7 +64,7 @@ WeightedWords: TypeAlias = dict[str, WeightedWord]
 
 
 class Term(NamedTuple):
-    """A word or stem that stands in what may be found, and how much it counts in a query."""
+    """A word or stem that is in what may be found, and how much it counts in a query."""
 
     number: int
     weight: float

@@ -208,7 +208,7 @@ class DocumentWords:
 
 
 class KeptDocumentWords:
-    """The newest readings: whoever types sees mostly the same answers again."""
+    """The newest readings: the person who types sees mostly the same answers again."""
 
     def __init__(self) -> None:
         self._known: dict[int, DocumentWords] = {}

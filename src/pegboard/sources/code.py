@@ -22,7 +22,7 @@ from pegboard.ports import Fingerprint
 from pegboard.support.version import __version__
 
 _FORM: Final = 2
-"""Counted up when the same code comes to another manifest, or what stands in one changes its meaning."""
+"""Counted up when the same code comes to another manifest, or what is in one changes its meaning."""
 _MOST: Final = 500
 """Of how many files of a package the sizes and times count."""
 _METADATA: Final = (".dist-info", ".egg-info")
@@ -62,7 +62,7 @@ def note_import(spec: PluginSpec) -> None:
 
 
 def forget_imports(folder: str) -> None:
-    """Forget how modules in a folder looked that are not imported any more."""
+    """Forget how modules in a folder looked that are no longer imported."""
     for place in [place for place in _imported.copy() if Path(place).is_relative_to(folder)]:
         del _imported[place]
 
@@ -145,7 +145,7 @@ def _version(place: Path | None) -> str:
 
 @lru_cache
 def _metadata(folder: str, changed: int) -> tuple[str, ...]:  # noqa: ARG001 - what it returns is as of then
-    """Return what stands in a folder for the packages that are installed there, in their versions."""
+    """Return what is in a folder for the packages that are installed there, in their versions."""
     try:
         names = os.listdir(folder)  # noqa: PTH208
     except OSError:

@@ -132,7 +132,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 
 def _entry_points(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; all are read anew once a folder of the import path has changed."""
+    """Return the entry points of a group; all are read again once a folder of the import path has changed."""
     return _entry_points_of(tuple((folder, _modification_time(folder)) for folder in sys.path)).get(group, ())
 
 

@@ -28,7 +28,7 @@ _PACKAGED: Final = {
 """Names of seed 003 for which no toolkit of Agno stands, and which packaged plugin, or which of its functions, does."""
 
 _COUNTERPARTS: Final = {"file": "pegboard.quickstart.files"}
-"""Toolkits of Agno for which a packaged plugin stands in where Agno is not installed."""
+"""Toolkits of Agno for which a packaged plugin is in where Agno is not installed."""
 
 _AGNO: Final = Path(__file__).with_name("agno_toolkits.txt")
 """A toolkit a line: its name, the module below ``agno.tools`` (nothing for the same) and the class, what it imports."""

@@ -20,7 +20,7 @@ class BackgroundComputations(Generic[KeyT, Value]):
     """Computations of one kind: one at a time for each key, whoever asks for it.
 
     Only what runs is kept: a computation puts its value where it is found the next time. A failure is logged once,
-    and raised to those who wait for it; who asks next has it computed anew.
+    and raised to those who wait for it; who asks next has it computed again.
     """
 
     __slots__ = ("_ended", "_failed", "_name", "_running", "_tasks")

@@ -66,7 +66,7 @@ Pieces = Callable[[Any, int], Iterable[str]]
 
 
 def pieces_by(encoder: json.JSONEncoder) -> Pieces:
-    """Return what writes as an encoder without indentation does; ``encode`` sets itself up anew for each value.
+    """Return what writes as an encoder without indentation does; ``encode`` sets itself up again for each value.
 
     What contains itself is a ``RecursionError`` here, and no ``ValueError``.
     """

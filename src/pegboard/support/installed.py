@@ -124,7 +124,7 @@ def lasting_command() -> list[str] | None:
 
 
 def shared_command(folder: Path, folder_as: str) -> list[str]:
-    """Return how everybody who has a copy of a project starts Pegboard, whatever their machine is like.
+    """Return how everyone who has a copy of a project starts Pegboard, whatever their machine is like.
 
     Args:
         folder: the project.

@@ -1,4 +1,4 @@
-"""Work beside everything else: tasks that somebody owns, and tasks and timers that outlive whoever starts them."""
+"""Work beside everything else: tasks that someone owns, and tasks and timers that outlive whoever starts them."""
 
 from __future__ import annotations
 

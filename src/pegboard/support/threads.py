@@ -18,7 +18,7 @@ T = TypeVar("T")
 class _Worker:
     """A daemon thread that runs one job after the other, and ends when none comes for a while.
 
-    One that is ``kept`` belongs to somebody: it is given no other work, and ends when it is told to.
+    One that is ``kept`` belongs to someone: it is given no other work, and ends when it is told to.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Worker:
             try:
                 job = self._jobs.get(timeout=_KEPT)
             except queue.Empty:
-                with suppress(ValueError):  # somebody has just taken it
+                with suppress(ValueError):  # someone has just taken it
                     _free.remove(self)
                     return
                 continue
@@ -190,7 +190,7 @@ async def _run_by_worker(
             problem = error
 
         def report() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no one waits any longer
                 loop.call_soon_threadsafe(_settle, future, result, problem)
 
         return report

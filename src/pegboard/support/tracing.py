@@ -1,4 +1,4 @@
-"""Whether this process traces, asked of OpenTelemetry's API where somebody has imported it, which nothing here does."""
+"""Whether this process traces, asked of OpenTelemetry's API where someone has imported it, which nothing here does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tracing:
         """Return the tracer, or None where the process traces nothing.
 
         Args:
-            since: what OpenTelemetry said after that (``time.monotonic()``) is enough; None asks it anew.
+            since: what OpenTelemetry said after that (``time.monotonic()``) is enough; None asks it again.
         """
         if since is not None and since < self._asked_at:
             return self._tracer

@@ -4,7 +4,7 @@ A process that is confined and has network reaches loopback like any program of 
 tells the two apart. So the file of this token is made before the first such process starts, where nothing confined
 reads. Every gateway of the user that has no ``tokens:`` demands it, whichever configuration it serves, as long as such
 a process runs that could reach it, a child that has outlived its parents too. They are known by their limit of file
-locks: it means nothing to the kernel, everybody sees it, children have it as well, and nobody can raise it.
+locks: it means nothing to the kernel, everyone sees it, children have it as well, and no one can raise it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _Version = tuple[int, int]
 
 
 def _version(status: os.stat_result) -> _Version:
-    """Return what tells one state of the file from another: the time of its change, which nobody can set."""
+    """Return what tells one state of the file from another: the time of its change, which no one can set."""
     return status.st_ino, status.st_ctime_ns
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 _DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SELECTORS: Final = frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Variation selectors: one after a sign says how it is drawn, many spell bytes that nobody sees."""
+"""Variation selectors: one after a sign says how it is drawn, many spell bytes that no one sees."""
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """What counts as printable and draws nothing."""
 _UNSEEN: Final = _DIRECTIONS | _SELECTORS | _BLANK
@@ -16,7 +16,7 @@ UNSEEN: Final = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
     r"\ufeff\uffa0\U000e0000-\U000e0fff"
 )
-"""What nobody sees, between the brackets of a regular expression."""
+"""What no one sees, between the brackets of a regular expression."""
 _KEPT: Final = frozenset("\n\t")
 _RUN: Final = re.compile(r"\s{20,}|(\S)\1{19,}")
 

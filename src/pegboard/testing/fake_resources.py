@@ -48,7 +48,7 @@ class FakeResources:
         self._callbacks: list[Callable[[str, ListKind], None]] = []
 
     def put(self, server: str, uri: str, text: str) -> None:
-        """Set a resource: subscribers are notified of an update, and everybody of a new one.
+        """Set a resource: subscribers are notified of an update, and everyone of a new one.
 
         Args:
             server: Its name.
@@ -138,7 +138,7 @@ class FakeResources:
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     def by_login(self, spec: PluginSpec) -> bool:  # noqa: ARG002
-        """Return False: everybody gets the same."""
+        """Return False: everyone gets the same."""
         return False
 
     async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:  # noqa: ARG002

@@ -390,7 +390,7 @@ class _Proxy:
             return True
 
     def _forget_daemon(self) -> None:
-        """Take back what a daemon has asked that is not there any more."""
+        """Take back what a daemon has asked that is no longer there."""
         self._dropped.clear()
         for number in self._asked:
             _write(_line({"method": "notifications/cancelled", "params": {"requestId": number}}))

@@ -73,7 +73,7 @@ class LineReader:
         self._rest = bytearray()
 
     def read(self) -> bytes:
-        """Return the next line with its end; empty where there is none any more. Raises ``OSError``."""
+        """Return the next line with its end; empty where there is none any longer. Raises ``OSError``."""
         seen = 0
         while (end := self._rest.find(b"\n", seen)) < 0:
             seen = len(self._rest)

@@ -148,7 +148,7 @@ def _tool_reference(kind: str, name: str) -> JsonObject:
 
 
 def _choice_of_tools(choice: ToolChoice | None) -> dict[str, Any]:
-    """Return the choice of tools; another one than before makes the provider read the messages anew.
+    """Return the choice of tools; another one than before makes the provider read the messages again.
 
     Names are not stated for that reason: a call of any other tool is refused.
     """

@@ -37,7 +37,7 @@ def as_gemini_takes(schema: JsonObject, changes: list[str]) -> JsonObject:
 
 
 class _Writer:
-    """What writes one schema anew."""
+    """What writes one schema again."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
@@ -50,7 +50,7 @@ class _Writer:
 
         Args:
             schema: the part.
-            above: the references that it stands behind; one that leads back is an object of any kind.
+            above: the references that it is behind; one that leads back is an object of any kind.
         """
         self._left -= 1
         if not isinstance(schema, Mapping) or self._left < 0:

@@ -91,7 +91,7 @@ def sendable(
     """Return the history as it may be sent: its own messages, as long as nothing in them is stale.
 
     A tool that is gone or denied, or of which the history has another definition than today's, is not revealed any
-    more; a result without a call is not sent; a call that nobody answered before the user went on is answered.
+    more; a result without a call is not sent; a call that no one answered before the user went on is answered.
 
     Args:
         form: the provider's.

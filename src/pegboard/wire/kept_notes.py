@@ -18,7 +18,7 @@ _MOST_CONVERSATIONS: Final = 1_000
 _MOST_CHARACTERS: Final = 200_000
 """How many characters the notes of one conversation have; the oldest go first, and do not stand there again."""
 ENDED: Final = "What was said here before of what is loaded and of loadouts holds no more."
-"""Stands where nothing is to be said of that any more."""
+"""Stands where nothing is to be said of that any longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class KeptNotes:
     """The notes that requests carried, each at its place.
 
     So a request has at its beginning what the one before it had, and what was defined once stays defined. They are
-    known in this process: in another one the model reads of what is loaded where it loads it anew.
+    known in this process: in another one the model reads of what is loaded where it loads it again.
     """
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ class KeptNotes:
     def behind(
         self, conversation: str, history: ReadHistory, surface: Surface, change: str, beside: Sequence[Tool] = ()
     ) -> list[str]:
-        """Return what stands behind each message of a history; what a request has to say now stands behind the last.
+        """Return what is behind each message of a history; what a request has to say now is behind the last.
 
         Args:
             conversation: what the history is one of.
             history: its messages, system texts apart.
             surface: what the session gives to the request.
             change: what the model is to know of the newest change.
-            beside: what is loaded and stands in no list; what the history defines nowhere, as one that was shortened,
+            beside: what is loaded and is in no list; what the history defines nowhere, as one that was shortened,
                 is defined again.
         """
         places = history.places
@@ -121,7 +121,7 @@ class KeptNotes:
         notes = self._notes(conversation)
         before = [notes.get(place) for place in places[:-1]]
         newest = _news_to_tell([note for note in before if note is not None], history, surface, change, beside)
-        notes.pop(places[-1], None)  # of a request that was given up: nothing is kept of what stands behind it
+        notes.pop(places[-1], None)  # of a request that was given up: nothing is kept of what is behind it
         if newest.text:
             notes[places[-1]] = newest
             while sum(len(note.text) for note in notes.values()) > _MOST_CHARACTERS and len(notes) > 1:

@@ -15,7 +15,7 @@ _THROUGH = "Can be called through call_tool:"
 
 
 def tag_note(text: str) -> str:
-    """Return a note as it stands in a history."""
+    """Return a note as it is in a history."""
     return f"{_BEGINS}{text}{_ENDS}"
 
 

@@ -88,7 +88,7 @@ def _part_within(part: ResultPart, limit: int) -> ResultPart:
 
 
 def name_of_file(kind: str, data: str) -> str:
-    """Return what stands in place of a picture or file that no model is sent."""
+    """Return what is in place of a picture or file that no model is sent."""
     return f"[{kind}, {len(data) * 3 // 4:,} bytes: not shown]"
 
 

@@ -87,7 +87,7 @@ class _Merger:
         self._left = _MOST_MERGED
 
     def flatten(self, schema: JsonObject, above: tuple[str, ...]) -> JsonObject:
-        """Return a schema into which what stands at its root is merged; ``above`` are the references behind it."""
+        """Return a schema into which what is at its root is merged; ``above`` are the references behind it."""
         self._left -= 1
         reference = str(schema.get("$ref", ""))
         if reference in above or self._left < 0:

@@ -1,4 +1,4 @@
-"""A plugin whose calls a person approves; what it did stands in a file beside it."""
+"""A plugin whose calls a person approves; what it did is in a file beside it."""
 
 from pathlib import Path
 

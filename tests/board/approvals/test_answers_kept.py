@@ -30,7 +30,7 @@ async def test_an_operator_allows_every_call_of_a_tool_in_a_session(
 async def test_always_is_for_the_agent_and_principal_in_any_session(
     board: Pegboard, ada: Session, tmp_path: Path
 ) -> None:
-    """A3: and for nobody else."""
+    """A3: and for no one else."""
     await board.approvals.allow((await asked(ada)).id, by="grace", lasts="always")
     other = await board.session(agent="ada", session_id="other")
     assert (await other.call("delete_file", {"path": "b"})).status == "ok"
@@ -62,7 +62,7 @@ async def test_a_hook_sees_principal_and_arguments_and_demands_an_approval(
 
 
 async def test_permission_arguments_and_guards_come_before_the_question(config: Path, tmp_path: Path) -> None:
-    """A1: nobody is asked about a call that would not run."""
+    """A1: no one is asked about a call that would not run."""
     set_up(
         config,
         CONFIG.replace(

@@ -190,7 +190,7 @@ async def test_permission_is_asked_again_when_the_call_is_resumed(
 
 
 async def test_an_approval_expires_for_waiting_and_for_being_used(config: Path, tmp_path: Path) -> None:
-    """A2: after what the configuration says; then the call is asked about anew."""
+    """A2: after what the configuration says; then the call is asked about again."""
     set_up(config, CONFIG + "approvals: {expires: 1ms}\n")
     async with Pegboard.open(config) as board:
         session = await board.session(agent="ada", session_id="thread")
@@ -267,7 +267,7 @@ async def test_somebody_decides_and_says_who(board: Pegboard, ada: Session, by: 
 
 
 async def test_what_no_person_can_read_is_not_asked_about(board: Pegboard, ada: Session, tmp_path: Path) -> None:
-    """A2: arguments of a megabyte, and more calls than anybody answers."""
+    """A2: arguments of a megabyte, and more calls than anyone answers."""
     answer = await ada.call("delete_file", {"path": "x" * 2**20})
     assert answer.status == "refused"
     assert "at most 65,536 can be read by one" in answer.message

@@ -32,7 +32,7 @@ def listed(tmp_path: Path) -> Path:
 
 
 async def asks(listed: Path, tools: dict[str, Any], *, accept: bool = False) -> dict[str, bool]:
-    """Return of each tool that the server lists now whether a person is asked, in a board that is opened anew."""
+    """Return of each tool that the server lists now whether a person is asked, in a board that is opened again."""
     await asyncio.to_thread(listed.write_text, json.dumps(tools))
     async with Pegboard.open(listed.with_name("pegboard.yaml")) as board:
         await board.services.loader.refresh([PluginRequest(plugin="up")])

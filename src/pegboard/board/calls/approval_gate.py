@@ -99,7 +99,7 @@ async def require_approval(
 
 
 def _refuse_unanswerable(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | None:
-    """Return the answer to a call that nobody can be asked about in this session."""
+    """Return the answer to a call that no one can be asked about in this session."""
     if demand.kind == "external" and snapshot.info.host.calls_through:
         message = (
             f"'{tool.wire}' is not available here: it is run elsewhere and its result handed in, which only a "
@@ -258,7 +258,7 @@ async def _refuse_too_much(gated: GatedCall) -> CallAnswer | None:
 
 
 def waiting_answer(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
-    """Return the answer that a call waits for a person; ``why`` is why nobody has answered yet."""
+    """Return the answer that a call waits for a person; ``why`` is why no one has answered yet."""
     fields = ", ".join(approval.fields.get("properties", ()))
     how = {
         "confirm": "waits for an operator; once they have allowed it, the same call made again runs once.",
@@ -286,7 +286,7 @@ def _answer_outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
 
 
 def ended_answer(approval: Approval, now: float) -> CallAnswer | None:
-    """Return the answer that nothing comes of an approval any more, or None where something may.
+    """Return the answer that nothing comes of an approval any longer, or None where something may.
 
     ``now`` is the time by the clock of the store, by which approvals expire.
     """
@@ -320,7 +320,7 @@ _PRIMITIVE: Final = frozenset({"string", "number", "integer", "boolean"})
 
 
 async def ask_client(call: CallRequest, client: Client, approval: Approval) -> str:
-    """Return nothing once the client has answered, or an operator of any process; else why nobody did.
+    """Return nothing once the client has answered, or an operator of any process; else why no one did.
 
     While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
     """

@@ -71,7 +71,7 @@ class Approvals:
 
         Raises:
             UsageError: there is no such approval, it was used or has expired, or it cannot be allowed this way;
-                ``approval_changed`` where somebody else was first.
+                ``approval_changed`` where someone else was first.
             StoreError: it cannot be read or written.
         """
         if lasts not in _LASTS:
@@ -108,7 +108,7 @@ class Approvals:
             The approval as it stands now.
 
         Raises:
-            UsageError: there is no such approval, or it was used or has expired; ``approval_changed`` where somebody
+            UsageError: there is no such approval, or it was used or has expired; ``approval_changed`` where someone
                 else was first.
             StoreError: it cannot be read or written.
         """

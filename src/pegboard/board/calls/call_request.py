@@ -27,7 +27,7 @@ Answered = tuple[Snapshot, CallAnswer]
 
 @dataclass(slots=True, kw_only=True)
 class CallRequest:
-    """One call as it came: what is called with what, what binds it, and the way back to whoever calls.
+    """One call as it came: what is called with what, what binds it, and the way back to the caller.
 
     Attributes:
         services: the services of the board.

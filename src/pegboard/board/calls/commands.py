@@ -147,7 +147,7 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
 
 
 def _notes_to_report(notes: Iterable[Note]) -> Iterator[Note]:
-    """Yield what is noted of changes; what an agent is refused that did not ask for it is nobody's matter (S1)."""
+    """Yield what is noted of changes; what an agent is refused that did not ask for it is no one's matter (S1)."""
     return (note for note in notes if note[0].decision == "allowed")
 
 
@@ -173,7 +173,7 @@ def _decision(item: Item) -> str:
 async def _with_sharing(services: Services, snapshot: Snapshot, command: Command) -> Snapshot:
     """Return the session with those of the agents that share a toolkit which a command names.
 
-    They are of the same principal and session id; a child, whose id nobody else has, shares nothing.
+    They are of the same principal and session id; a child, whose id no one else has, shares nothing.
     """
     info = snapshot.info
     if not isinstance(command, Load | Unload) or not info.stable or info.parent is not None:
@@ -269,7 +269,7 @@ _GAVE_WAY: Final = "It was loaded in advance, and unloaded to make room."
 def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | None:
     """Return what a session may load ahead of being asked for, or None where nothing.
 
-    An array that is cached is not touched. What nobody uses goes when it idles, except from an array that will be
+    An array that is cached is not touched. What no one uses goes when it idles, except from an array that will be
     cached: there it costs more to take away than to keep (D3). A host that reveals is there for its bill alone (D4):
     what a person's waiting is worth does not speak for carrying a plugin whole.
     """

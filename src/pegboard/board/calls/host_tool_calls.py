@@ -36,7 +36,7 @@ from pegboard.ports import CallDetails
 log = logging.getLogger("pegboard")
 
 SMALLEST: Final = "task"
-"""The kind of a child that nobody states a kind for: it has the smallest loadout."""
+"""The kind of a child that no one states a kind for: it has the smallest loadout."""
 _LOADOUT: Final = "loadout"
 _BY_ITSELF: Final = "The agent set it for itself."
 

@@ -21,9 +21,9 @@ from pegboard.ports.logins import HasLogins, ServerLogins
 
 
 class NotLoggedIn(NamedTuple):
-    """A login that nobody has completed, and why not where that is known.
+    """A login that no one has completed, and why not where that is known.
 
-    ``pending`` is None where this process ends before anybody could: it is made by a command.
+    ``pending`` is None where this process ends before anyone could: it is made by a command.
     """
 
     need: LoginNeed
@@ -56,7 +56,7 @@ class LoginImpossible(NamedTuple):
 async def after_login(
     call: CallRequest, key: SessionKey, decided: DecidedCall, error: NeedsLoginError
 ) -> CallAnswer | None:
-    """Return nothing once somebody has logged in, so that the call can be made; else the answer that says where."""
+    """Return nothing once someone has logged in, so that the call can be made; else the answer that says where."""
     tool, masker = decided.tool.tool, call.services.masker
     if not isinstance(decided.source, HasLogins):
         return answer("tool_unavailable", masker.text(error.text), tool=tool)
@@ -97,7 +97,7 @@ async def _find_missing_login(
 async def _request_login(
     call: CallRequest, logins: ServerLogins, spec: PluginSpec, need: LoginNeed
 ) -> NotLoggedIn | None:
-    """Return nothing once somebody has logged in, else the login that waits.
+    """Return nothing once someone has logged in, else the login that waits.
 
     While the client is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
 
@@ -128,7 +128,7 @@ async def _request_login(
 
 
 def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | LoginImpossible) -> CallAnswer:
-    """Return the answer to a call of a tool that nobody has seen, because its server wants a login."""
+    """Return the answer to a call of a tool that no one has seen, because its server wants a login."""
     if isinstance(missing, NotLoggedIn):
         return needs_login(call, key, missing, None)
     return answer("tool_unavailable", f"'{call.name}' was not called: {missing.text}")

@@ -55,7 +55,7 @@ MOST_DECIDED: Final = 4096
 def run_call(call: CallRequest, snapshot: Snapshot) -> Coroutine[Any, Any, Answered]:
     """Return the session after a call of a tool, and what came of it."""
     decided = _remembered_decision(call, snapshot)
-    if decided is not None and decided.rules is None:  # nobody has to approve it
+    if decided is not None and decided.rules is None:  # no one has to approve it
         return _execute(call, snapshot, decided)
     return _decide_and_run(call, snapshot, decided)
 
@@ -63,7 +63,7 @@ def run_call(call: CallRequest, snapshot: Snapshot) -> Coroutine[Any, Any, Answe
 async def _decide_and_run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | CallAnswer | None) -> Answered:
     """Decide a call that may need an approval, and carry it out.
 
-    Where its client can be asked for an approval that it needs, and answers, everything is decided anew (A3).
+    Where its client can be asked for an approval that it needs, and answers, everything is decided again (A3).
     """
     if decided is None:
         snapshot, decided = await _decide_call(call, snapshot)

@@ -20,7 +20,7 @@ from pegboard.ports import SessionKey
 
 
 async def resume(services: Services, snapshot: Snapshot, shown: ShownToModel, waits_as: str, result: Any) -> CallAnswer:
-    """Return what came of a call that waited; everything about it is decided anew.
+    """Return what came of a call that waited; everything about it is decided again.
 
     ``waits_as`` is the id of its approval, or of the waiting call itself where it waits for a login. ``result`` is what
     a call came to that was run elsewhere; None where there is none.

@@ -34,7 +34,7 @@ _Key = tuple[Condition, ConditionAsker, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionFault:
-    """Why a predicate of a plugin last said that it cannot run for somebody, without secrets."""
+    """Why a predicate of a plugin last said that it cannot run for someone, without secrets."""
 
     condition: str
     principal: str
@@ -183,7 +183,7 @@ class Availability:
         )
 
     async def aclose(self) -> None:
-        """Wait for no answer any more."""
+        """Wait for no answer any longer."""
         tasks = tuple(self._asking.values())
         for task in tasks:
             task.cancel()

@@ -42,7 +42,7 @@ CONSTRUCT_WAIT = 20.0
 """Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
 
 IN_PROCESS = frozenset({"python", "entry_point", "packaged"})
-"""Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
+"""Kinds whose plugins are brought in as soon as someone looks; others when they are loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +248,7 @@ class CatalogLoader:
         return variant is None or variant.tools is None or (confirm and want.key in self._restored)
 
     def ask_stale(self, plugins: Container[tuple[str, str]]) -> None:
-        """Start asking plugins whose code has changed since what is known of them was stored, nobody waits for it.
+        """Start asking plugins whose code has changed since what is known of them was stored, no one waits for it.
 
         Those that are constructed only when they are loaded are asked where they are among ``plugins``.
         """
@@ -319,7 +319,7 @@ class CatalogLoader:
         await self.ready(wants)
 
     def fetch(self, want: PluginRequest) -> asyncio.Task[None]:
-        """Start asking for a plugin, once for everybody who wants it now."""
+        """Start asking for a plugin, once for everyone who wants it now."""
         task = self._tasks.get(want.key)
         if task is None:
             task = self._tasks[want.key] = start_detached(

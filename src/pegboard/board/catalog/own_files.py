@@ -89,7 +89,7 @@ def _read_folder(folder: str, state: tuple[int, int, int]) -> _FolderEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FolderSnapshot:
-    """What was in the folders that the arguments of one plugin start from, and when it has to be looked at anew.
+    """What was in the folders that the arguments of one plugin start from, and when it has to be looked at again.
 
     ``spec`` and ``overrides`` are kept with it: what is told apart by its identity must not be replaced meanwhile.
     """

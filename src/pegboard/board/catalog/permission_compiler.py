@@ -97,9 +97,9 @@ class PermissionCompiler:
         return self._as_of if token is not None and (token is self._token or token == self._token) else None
 
     def _mark_outdated(self, agents: Container[str] | None = None) -> None:
-        """Compile these agents anew when they are asked for, out of what was compiled last; None is every one.
+        """Compile these agents again when they are asked for, out of what was compiled last; None is every one.
 
-        Children are all compiled anew: whose switches decide about them is not looked for.
+        Children are all compiled again: whose switches decide about them is not looked for.
         """
         alone = {
             key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
@@ -146,7 +146,7 @@ class PermissionCompiler:
         return self.permissions(inner, tuple(above))
 
     def permissions_of_agent(self, agent: str, principal: str | None = None) -> CompiledPermissions:
-        """Return what an agent may outside of any session, for one principal or anybody, as of the last refresh."""
+        """Return what an agent may outside of any session, for one principal or anyone, as of the last refresh."""
         if principal is None:
             return self._compile(agent, SessionConstraints())
         personal, own = self.personal(agent, principal), self.own_settings(agent, principal)

@@ -426,7 +426,7 @@ class DefinitionPins:
     async def accept(
         self, plugin: Plugin, chosen: Mapping[PinName, str], *, by: str, forget: Collection[PinName] = ()
     ) -> bool:
-        """Let the definitions count that somebody was shown, in every process; return whether there were any.
+        """Let the definitions count that someone was shown, in every process; return whether there were any.
 
         ``chosen`` has the digest that was shown of each tool; where one is another by now, ``UsageError``
         (``pin_changed``). ``forget`` are the tools whose pins go, where the newest list lacks them.
@@ -455,7 +455,7 @@ class DefinitionPins:
 
 
 def changed_again_error(plugin: str, name: PinName) -> UsageError:
-    """Return the error that something is another by now than whoever accepts it was shown."""
+    """Return the error that something is another by now than the person who accepts it was shown."""
     return UsageError(
         f"'{one_line(name.subject(plugin), limit=100)}' has changed again since it was shown. Nothing was accepted.",
         code="pin_changed",

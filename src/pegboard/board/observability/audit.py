@@ -50,7 +50,7 @@ Callback = Callable[[Mapping[str, Any]], object]
 
 
 class EventSubscribers:
-    """The subscribers of events; one that raises stops nobody else."""
+    """The subscribers of events; one that raises stops no one else."""
 
     def __init__(self) -> None:
         self.callbacks: dict[str, list[Callback]] = {}

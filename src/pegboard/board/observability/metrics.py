@@ -162,7 +162,7 @@ class SentSteps:
     def note(
         self, key: SessionKey, tools: tuple[Tool, ...], texts: tuple[str, ...], surface: Surface | None
     ) -> SentStep | None:
-        """Keep a list, if it is another than the newest of its session; return what is kept of it anew."""
+        """Keep a list, if it is another than the newest of its session; return what is kept of it again."""
         steps = self._of.get(key)
         if steps is None:
             steps = self._of[key] = deque(maxlen=MOST_STEPS)
@@ -277,7 +277,7 @@ class SessionMetrics:
         counted.turns += 1
 
     def count_surface(self, key: SessionKey, surface: Surface) -> None:
-        """Note a surface that was given out; its tokens are counted when somebody asks."""
+        """Note a surface that was given out; its tokens are counted when someone asks."""
         counted = self._counted_session((key.principal, key.agent, key.session))
         counted.surfaces += 1
         if counted.newest is surface:

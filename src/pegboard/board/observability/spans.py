@@ -1,6 +1,6 @@
 """One span for each call that a session answers, by OpenTelemetry's conventions for GenAI (``execute_tool``).
 
-It stands under the span of whoever calls, and over those that the call makes. It has no argument and no result, unless
+It is under the span of the caller, and over those that the call makes. It has no argument and no result, unless
 the user wants them (``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT``); then secrets in them are masked.
 """
 

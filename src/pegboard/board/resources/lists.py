@@ -137,7 +137,7 @@ class ResourceLists:
         while again:
             self._again.discard(plugin)
             given = [found for key, found in self._given.items() if key[0] == plugin]
-            for server, kinds in given:  # one after the other: the first takes a process that is nobody's yet
+            for server, kinds in given:  # one after the other: the first takes a process that is no one's yet
                 for kind in KEYS if server.is_up else ():
                     wanted = kind in kinds or await self._stored_list(server, kind) is not None
                     if wanted and server.is_up and server.cached(kind) is None:
@@ -181,7 +181,7 @@ class ResourceLists:
                 log.warning("the %s of server %s have not been read yet: the list is sent without them", kind, key[0])
 
     def _fetch_task(self, server: ReachedServer, kind: ListKind) -> asyncio.Task[None]:
-        """Return the task that asks a server for a list: one for everybody who wants it now."""
+        """Return the task that asks a server for a list: one for everyone who wants it now."""
         key = server.key(kind)
         task = self._tasks.get(key)
         if task is None:
@@ -193,7 +193,7 @@ class ResourceLists:
     async def _fetch(self, server: ReachedServer, key: ListKey) -> None:
         """Keep the newest list of a server; one that cannot be read leaves what was known of before.
 
-        Nothing is left to who has no login any more.
+        Nothing is left to who has no login any longer.
         """
         kind = key[-1]
         try:

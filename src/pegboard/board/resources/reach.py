@@ -23,7 +23,7 @@ ListKey = tuple[str, str, str, LoginOwner, ListKind]
 class ReachedServer:
     """One server as a session reaches it; ``fingerprint`` changes with its specification.
 
-    ``owner`` is whose login counts, where what the server gives may depend on one; else nobody's (G11).
+    ``owner`` is whose login counts, where what the server gives may depend on one; else no one's (G11).
     """
 
     plugin: Plugin
@@ -92,7 +92,7 @@ def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, Reached
 
 
 def server_of(services: Services, spec: PluginSpec, scope: str, owner: LoginOwner) -> ReachedServer | None:
-    """Return a server over one of its connections, or None where it is not one of the configuration any more."""
+    """Return a server over one of its connections, or None where it is not one of the configuration any longer."""
     plugin, source = services.loader.catalog.plugins.get(spec.name), services.loader.source_of(spec)
     if plugin is None or services.loader.specs.get(spec.name) != spec or not isinstance(source, HasResources):
         return None

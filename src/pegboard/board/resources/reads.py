@@ -28,7 +28,7 @@ Servers = Mapping[str, ReachedServer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """Who has a resource to which somebody subscribed; ``release`` is None where it reports no updates."""
+    """Who has a resource to which someone subscribed; ``release`` is None where it reports no updates."""
 
     plugin: str
     release: Callable[[], None] | None
@@ -199,7 +199,7 @@ def note(
 
 
 async def why_own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
-    """Return why none of the servers is asked: what names it is a file of Pegboard's own that nobody reads (P10)."""
+    """Return why none of the servers is asked: what names it is a file of Pegboard's own that no one reads (P10)."""
     for server in servers:
         if own := await services.own_files.unreadable(server.spec, asked):
             return own

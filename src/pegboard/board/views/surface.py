@@ -78,7 +78,7 @@ async def _known_or_rendered(
 ) -> Surface:
     """Return a surface with its texts: the newest of the session as long as all that it was made of is the same.
 
-    What hooks write is asked for anew each time, since one that failed may not fail again.
+    What hooks write is asked for again each time, since one that failed may not fail again.
     """
     permissions, state = snapshot.permissions, snapshot.state
     if policy.has_hooks(permissions):

@@ -55,9 +55,9 @@ def cache_file(path: Path) -> Path:
 
 
 def load(file: Path) -> Any:
-    """Return what is kept in a file; raises ``OSError`` or ``ValueError`` for one that is damaged or of somebody else.
+    """Return what is kept in a file; raises ``OSError`` or ``ValueError`` for one that is damaged or of someone else.
 
-    What is kept names commands that are started: nobody else may have written it.
+    What is kept names commands that are started: no one else may have written it.
     """
     with file.open("rb") as stream:
         status = os.fstat(stream.fileno())

@@ -45,7 +45,7 @@ class MemberNames:
     """The names of a configuration, looked up as the catalog will (selectors.find), without starting anything.
 
     ``joined`` are the plugins that will be in the catalog. ``unregistered`` are those that the file only says
-    something of and nobody has.
+    something of and no one has.
     ``tools`` are the own names of the tools of plugins that have been asked before.
     """
 

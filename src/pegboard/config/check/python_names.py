@@ -39,7 +39,7 @@ def source_of(module: str, folder: Path) -> ast.Module | None:
 
 
 def names_mentioned(target: str) -> frozenset[str] | None:
-    """Return every name that stands in the source of an installed toolkit of Agno: its tools are among them.
+    """Return every name that is in the source of an installed toolkit of Agno: its tools are among them.
 
     ``target`` is ``module:class``; nothing is imported. None where the class has tools of another class, or is not
     installed.

@@ -130,7 +130,7 @@ def no_limit(_value: Mapping[str, Any], _machine: Machine) -> float | None:
 
 
 def never_client_only(_entry: Mapping[str, Any], _found: Server) -> str:
-    """Return nothing: what this client can start, anybody can."""
+    """Return nothing: what this client can start, anyone can."""
     return ""
 
 
@@ -162,7 +162,7 @@ class McpClient:
     is that of its limits, None where it is not known.
 
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
-    ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
+    ``translate`` gets a server as it is in the file and what is left of it after both, and returns
     it as most clients write it; ``client_only_reason`` gets both, and says why only this client can start it, or
     nothing; ``entry`` completes the entry under which Pegboard itself is put in. ``start_limit`` gets what is in the
     file, and returns within how many seconds this client wants every server to have started.

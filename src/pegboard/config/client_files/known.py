@@ -227,7 +227,7 @@ def every_spot(machine: Machine) -> Iterator[ClientFilePlace]:
 
 
 def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> ClientFilePlace:
-    """Return whose file this is, by its name and folder, else by what stands in it."""
+    """Return whose file this is, by its name and folder, else by what is in it."""
     absolute = path.absolute()
     for client in (*_READ, PEGBOARD):
         for spot in spots_of_client(client, machine):

@@ -1,6 +1,6 @@
 """opencode: a server is `local` or `remote`, and `{env:NAME}` and `{file:PATH}` stand for values.
 
-Its version 1 has the servers under `mcp`, version 2 under `mcp.servers`; a file is kept as it is.
+Its version 1 has the servers under `mcp`, version 2 under `mcp.servers`; a file is kept unchanged.
 """
 
 from __future__ import annotations

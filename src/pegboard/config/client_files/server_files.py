@@ -112,7 +112,7 @@ class ServerFile:
 def read_client_file(path: Path, machine: Machine, *, spot: ClientFilePlace | None = None) -> ServerFile:
     """Return what a client's file says; raises ``ConfigError`` where it cannot be read.
 
-    ``spot`` says whose file it is; without it, its name and what stands in it do.
+    ``spot`` says whose file it is; without it, its name and what is in it do.
     """
     with suppress(RuntimeError):  # no such user: the file does not exist
         path = path.expanduser()

@@ -78,7 +78,7 @@ class CompiledServers:
 def servers_of(file: ServerFile, machine: Machine) -> CompiledServers:
     """Return the servers of a client's file.
 
-    Where Pegboard itself stands in it, the servers behind it are taken instead. Raises
+    Where Pegboard itself is in it, the servers behind it are taken instead. Raises
     ``ConfigError`` where its configuration cannot be read.
     """
     behind = CompiledServers()

@@ -70,7 +70,7 @@ class ClientFileEdit:
         or the context fails, everything is as it was.
 
         Raises:
-            ConfigError: ``file_changed`` where somebody else changed the file meanwhile.
+            ConfigError: ``file_changed`` where someone else changed the file meanwhile.
             OSError: there is no room or no right for it.
         """
         self._require_unchanged()

@@ -192,7 +192,7 @@ def _shareable_entry(entry: Any) -> Any:
 
 
 def _fill_editor_variables(value: Any, known: Mapping[str, str]) -> Any:
-    """Return a value with the editor's own variables filled in: nobody else knows them."""
+    """Return a value with the editor's own variables filled in: no one else knows them."""
 
     def fill_variables(text: str) -> str:
         for name, own in known.items():

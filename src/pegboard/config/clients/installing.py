@@ -260,7 +260,7 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path, agent:
 
 
 def needed_by_others(file: ServerFile, entry: Mapping[str, Any]) -> str:
-    """Return what everybody has to install who has a copy of a project, nothing where a client's file is one's own."""
+    """Return what everyone has to install who has a copy of a project, nothing where a client's file is one's own."""
     command = own_command(entry)
     if file.spot.scope != "project" or not command or command[0] == "uvx":
         return ""
@@ -281,7 +281,7 @@ def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection
 def with_pegboard_installed(
     file: ServerFile, entry: Mapping[str, Any], *, kept_servers: Container[str], name: str = ENTRY
 ) -> str:
-    """Return the text of a file in which Pegboard stands in place of the servers, but for some as they are written."""
+    """Return the text of a file in which Pegboard is in place of the servers, but for some as they are written."""
     text = editable(file)
     kept = {n: raw for n, raw in text.members(file.root).items() if n in kept_servers}
     return text.with_object(file.root, {name: entry, **kept})

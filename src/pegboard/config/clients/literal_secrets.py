@@ -32,7 +32,7 @@ def secrets_in(value: Any) -> frozenset[str]:
     """Return every text in servers, or in a whole file with some, that must not be shown.
 
     Values of ``env`` and ``headers``, arguments that follow a telling flag, pairs of a telling name,
-    what stands in the query of a URL, and what looks random.
+    what is in the query of a URL, and what looks random.
     """
     return frozenset(text for text in _secrets_inside("", value, _secrets_in_pairs) if text.strip())
 

@@ -1,4 +1,4 @@
-"""Read servers out of what somebody pastes: any client's file, a part of one, or one server (X5)."""
+"""Read servers out of what someone pastes: any client's file, a part of one, or one server (X5)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class YamlWord(str):
 class Expanded(str):
     """Text that came out of ``${…}``: it may stand for a number or boolean, and is never shown.
 
-    ``written`` is what stands in the file.
+    ``written`` is what is in the file.
     """
 
     __slots__ = ("written",)
@@ -46,7 +46,7 @@ class Expanded(str):
     written: str
 
     def __new__(cls, text: str, written: str = "") -> Self:
-        """Return the text with what stands in the file."""
+        """Return the text with what is in the file."""
         made = super().__new__(cls, text)
         made.written = written
         return made
@@ -195,7 +195,7 @@ def read_input(number: int, *, file: str) -> str:
 
 
 def _read_device(path: Path, file: str) -> bytes:
-    """Return what a pipe or device gives; a pipe that nobody writes to is opened without waiting."""
+    """Return what a pipe or device gives; a pipe that no one writes to is opened without waiting."""
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         return _read_available(number, file)

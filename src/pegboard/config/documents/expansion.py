@@ -164,7 +164,7 @@ def variables(text: str) -> dict[str, str]:
 
 
 def read_variables(path: Path) -> tuple[dict[str, str], str]:
-    """Return the variables of a file, and why there are none, or nothing; never what stands in it (X5)."""
+    """Return the variables of a file, and why there are none, or nothing; never what is in it (X5)."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):

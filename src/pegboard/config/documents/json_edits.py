@@ -35,7 +35,7 @@ class JsonText:
         return self._starts[line - 1] + column - 1
 
     def node(self, path: Sequence[str]) -> Node | None:
-        """Return what stands at a path of keys."""
+        """Return what is at a path of keys."""
         node: Node | None = self.root
         for part in path:
             node = node.children.get(part) if node is not None else None
@@ -71,7 +71,7 @@ class JsonText:
         return {key: Raw(self.text[start:end]) for key, (start, end) in spans.items()}
 
     def with_object(self, path: Sequence[str], members: Mapping[str, Any] | Raw) -> str:
-        """Return the text with this object at a path instead of what stands there, or with it added."""
+        """Return the text with this object at a path instead of what is there, or with it added."""
         node = self.node(path)
         if node is None:
             return self._text_with_addition(path, members)

@@ -30,7 +30,7 @@ _JSON: Final = (".json", ".jsonc")
 
 
 def with_value(text: str, path: Path, value: Any, *, file: str) -> str:
-    """Return the text with a value at a path of keys: what leads there is made, what stands there is replaced.
+    """Return the text with a value at a path of keys: what leads there is made, what is there is replaced.
 
     Of a mapping or list that is there only the lines of what differs in it change.
 
@@ -93,7 +93,7 @@ def without_value(text: str, path: Path, *, file: str) -> str:
 
 
 def value_at(text: str, path: Path, *, file: str) -> Any:
-    """Return what stands at a path of keys, None where nothing does; raises ``ConfigError`` for what cannot be read."""
+    """Return what is at a path of keys, None where nothing does; raises ``ConfigError`` for what cannot be read."""
     value: Any = _read_document(text, file).value
     for key in path:
         value = value.get(key) if is_mapping(value) else None
@@ -331,7 +331,7 @@ class _EditedText:
         return yaml_in_line({name: value})[1:-1]
 
     def join_in_brackets(self, texts: Sequence[str], at: WrittenValue) -> str:  # noqa: ARG002
-        """Return what stands in brackets that were empty."""
+        """Return what is in brackets that were empty."""
         return ", ".join(texts)
 
     # -- lines ---------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ class _EditedJson(_EditedText):
         return f"{as_json(name, unit=None, lead='', newline='')}: {self._render_value(value, head, lead)}"
 
     def join_in_brackets(self, texts: Sequence[str], at: WrittenValue) -> str:
-        """Return what stands in brackets that were empty."""
+        """Return what is in brackets that were empty."""
         unit, lead = self._unit(), self._indent(at.start)
         if unit is None:
             return ", ".join(texts)

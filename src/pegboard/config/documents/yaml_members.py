@@ -86,7 +86,7 @@ def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def _node_at(text: str, path: Sequence[str]) -> Any:
-    """Return what stands at a path of a text, or None."""
+    """Return what is at a path of a text, or None."""
     node: Any = yaml.compose(text, Loader=_LOADER)
     for part in path:
         pairs = _pairs(node) if isinstance(node, yaml.MappingNode) else []

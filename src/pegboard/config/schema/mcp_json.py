@@ -53,7 +53,7 @@ class ParsedClientFile:
 def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...] | None:
     """Return where the servers of a client's file stand, or None for a file of our own.
 
-    ``servers`` alone stands in both; in a JSON file it is VS Code's, unless another section of ours
+    ``servers`` alone is in both; in a JSON file it is VS Code's, unless another section of ours
     stands beside it.
     """
     if any(key in value for key in known_keys(File) if key != "servers"):

@@ -39,7 +39,7 @@ def confine_of(server: Mapping[str, Any], beside: Any, folder: Path | None) -> d
         folder: what relative paths and ``${workspaceFolder}`` mean; None where only the client knows.
 
     Raises:
-        UnkeptError: a confinement would be wider than the sandbox, or nobody knows what it says.
+        UnkeptError: a confinement would be wider than the sandbox, or no one knows what it says.
     """
     enabled = server.get("sandboxEnabled")
     if enabled in (None, False, 0, "") or server.get("url") is not None or "confine" in server:

@@ -177,7 +177,7 @@ class AuthSection(Section):
 class RecordSection(Section):
     """What is kept of calls beside their lines of the audit trail, masked.
 
-    Of one that worked and asked nobody that is nothing, unless arguments or results are kept.
+    Of one that worked and asked no one that is nothing, unless arguments or results are kept.
     """
 
     errors: Flag | None = _optional("Whether error texts are kept. [default: true]")
@@ -341,7 +341,7 @@ class SubAppSection(Section):
 
 
 class AnticipateSection(Section):
-    """How much one message of the user may load before anybody asks for it."""
+    """How much one message of the user may load before anyone asks for it."""
 
     tools: Count = _optional("How many tools.", default=5)
     tokens: Count = _optional("The largest number of tokens of schemas.", default=1000)

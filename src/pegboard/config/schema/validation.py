@@ -45,7 +45,7 @@ class ValidatedDocument(Generic[S]):
     indexes: Mapping[tuple[PathKey, ...], list[int]] = field(default_factory=dict[tuple[PathKey, ...], list[int]])
 
     def place(self, *path: PathKey, key: bool = False) -> Place:
-        """Return where something of the section, or its key, stands in the file."""
+        """Return where something of the section, or its key, is in the file."""
         return self.document.place(_path_in_file(path, self.indexes), key=key)
 
     def wrote(self, section: str, name: str) -> AbstractSet[str]:
@@ -131,7 +131,7 @@ def _path_in_file(path: Sequence[PathKey], indexes: Mapping[tuple[PathKey, ...],
 
 
 def _drop(value: Any, paths: list[tuple[PathKey, ...]], indexes: dict[tuple[PathKey, ...], list[int]]) -> None:
-    """Take what stands at these paths out, deepest and last first."""
+    """Take what is at these paths out, deepest and last first."""
     for path in sorted(set(paths), key=_sort_key, reverse=True):
         owner: Any = value
         depth = 0
@@ -229,7 +229,7 @@ def _keys_hint(path: tuple[PathKey, ...], value: Any, model: type[BaseModel]) ->
 
 
 def section_at(model: type[BaseModel], path: Sequence[PathKey]) -> type[BaseModel] | None:
-    """Return the section that stands at a path."""
+    """Return the section that is at a path."""
     kind: Any = model
     for part in path:
         kind = _bare_type(kind)

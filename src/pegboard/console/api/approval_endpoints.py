@@ -38,7 +38,7 @@ class Allowed:
     fields: dict[str, Any] | None = None
     """What a person fills in, where the tool asks for it."""
     expected: ApprovalStatus | None = None
-    """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
+    """The status that the person who decides was shown: where it is another one by now, nothing is changed."""
 
 
 @request_class
@@ -48,7 +48,7 @@ class Refused:
     reason: str = ""
     """The reason, which the model reads."""
     expected: ApprovalStatus | None = None
-    """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
+    """The status that the person who decides was shown: where it is another one by now, nothing is changed."""
 
 
 async def approvals(context: Context, visit: OperatorRequest, *, query: ApprovalQuery) -> OpenApprovals:
@@ -109,7 +109,7 @@ class PinQuery:
 
 @request_class
 class Seen:
-    """What whoever accepts was shown."""
+    """What the person who accepts was shown."""
 
     seen: str
     """The ``seen`` of the server: where it is another one by now, nothing is changed."""
@@ -117,7 +117,7 @@ class Seen:
 
 @request_class
 class SeenTool:
-    """What whoever accepts a tool was shown."""
+    """What the person who accepts a tool was shown."""
 
     seen: str
     """The ``digest`` of the tool: where it is another one by now, nothing is changed."""

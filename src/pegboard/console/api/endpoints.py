@@ -42,7 +42,7 @@ async def event_stream(context: Context, visit: OperatorRequest) -> Response:
     """Return a stream of what changes, as server-sent events.
 
     An event ``changed`` carries a list of subjects, such as ``["switches", "audit"]``: whoever shows one asks for it
-    anew. ``started`` carries a text that is another one after a restart, ``signed_out`` ends the stream.
+    again. ``started`` carries a text that is another one after a restart, ``signed_out`` ends the stream.
     """
     return await events(context, visit)
 

@@ -51,7 +51,7 @@ class Question:
 async def search(context: Context, visit: OperatorRequest, *, query: CatalogSearch) -> SearchAnswer:
     """Return what answers a text: what the agent's model would find, with what the scores are made of, and what else.
 
-    It leaves no trace, so that it can be asked while somebody types.
+    It leaves no trace, so that it can be asked while someone types.
     """
     agent = context.agent(visit, query.agent).name
     return await context.subjects.search.for_agent(

@@ -44,7 +44,7 @@ async def server_log(context: Context, visit: OperatorRequest, *, name: str) -> 
 
 
 async def restart_server(context: Context, visit: OperatorRequest, *, name: str) -> ServerState:
-    """Start a server anew and ask for its tools again; calls under way fail as where it dies."""
+    """Start a server again and ask for its tools again; calls under way fail as where it dies."""
     context.require_every_agent(visit)
     return await restart_plugin(context.services, name, by=visit.operator.name)
 

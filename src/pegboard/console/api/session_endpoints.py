@@ -171,7 +171,7 @@ async def end_turn(context: Context, visit: OperatorRequest, *, query: NamedSess
 async def use_loadout(
     context: Context, visit: OperatorRequest, *, query: NamedSession, body: LoadoutChoice
 ) -> CommandAnswer:
-    """Narrow a session to a loadout at once, or to nothing any more."""
+    """Narrow a session to a loadout at once, or to nothing any longer."""
     opened = await operated_session(context, visit, query.key)
     return _command_answer(visit, await opened.use_loadout(body.loadout))
 

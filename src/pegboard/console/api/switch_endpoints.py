@@ -103,13 +103,13 @@ async def agents(context: Context, visit: OperatorRequest) -> tuple[AgentName, .
 
 
 async def switches(context: Context, visit: OperatorRequest, *, agent: str, query: PanelQuery) -> PanelPage:
-    """Return what can be switched of an agent: toolkits, then plugins with what stands in none."""
+    """Return what can be switched of an agent: toolkits, then plugins with what is in none."""
     name = context.agent(visit, agent).name
     return await context.subjects.panels.page(name, query=query.query, offset=query.offset, limit=query.limit)
 
 
 async def switch_members(context: Context, visit: OperatorRequest, *, agent: str, query: MembersQuery) -> PanelPage:
-    """Return what stands in a toolkit, or in a plugin and in no toolkit."""
+    """Return what is in a toolkit, or in a plugin and in no toolkit."""
     name = context.agent(visit, agent).name
     return await context.subjects.panels.members(
         name, query.kind, query.name, query=query.query, offset=query.offset, limit=query.limit

@@ -28,7 +28,7 @@ MOST_CODES: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """Somebody who may use the console, and the token that they have; without tokens there is one operator."""
+    """Someone who may use the console, and the token that they have; without tokens there is one operator."""
 
     name: str
     token: Token | None = None
@@ -112,7 +112,7 @@ class OperatorAccess:
         return not self._tokens()
 
     def knows_secret(self, given: str) -> bool:
-        """Return whether somebody has the secret of this process, where codes are in use."""
+        """Return whether someone has the secret of this process, where codes are in use."""
         return self.by_code and hmac.compare_digest(digest(given), digest(self.secret))
 
     def bearer(self, authorization: str | None) -> Operator | None:
@@ -135,7 +135,7 @@ class OperatorAccess:
         )
 
     def signed_in(self, cookie: str | None, *, renew: bool = True) -> SignIn | None:
-        """Return the sign-in of a cookie while it lasts and its operator still is one; ``renew`` lets it last anew."""
+        """Return the sign-in of a cookie while it lasts and its operator still is one; ``renew`` lets it last again."""
         known = self._sign_ins.pop(digest(cookie), None) if cookie else None
         if cookie is None or known is None or self._clock() >= known.until:
             return None

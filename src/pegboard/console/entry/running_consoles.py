@@ -68,7 +68,7 @@ def running_consoles() -> list[RunningConsole]:
 
 
 def _read_console_file(file: Path) -> RunningConsole | None:
-    """Return the console of a file, or None where that is damaged, being written or of somebody else."""
+    """Return the console of a file, or None where that is damaged, being written or of someone else."""
     try:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())

@@ -27,7 +27,7 @@ ARGUMENTS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookMessage:
-    """What somebody is told; ``link`` is the page for it, or nothing where no console is served."""
+    """What someone is told; ``link`` is the page for it, or nothing where no console is served."""
 
     event: HookEvent | Literal["test"]
     title: str

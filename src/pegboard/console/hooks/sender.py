@@ -31,7 +31,7 @@ WAITING: Final = 100
 ATTEMPTS: Final = 5
 """How often a message is tried."""
 LOOK_EVERY: Final = 10.0
-"""How often it is looked at what needs somebody, in seconds."""
+"""How often it is looked at what needs someone, in seconds."""
 GATHER: Final = 60.0
 """In how many seconds one agent has at most one message of calls that wait."""
 _MOST: Final = 50
@@ -171,7 +171,7 @@ class HookSender:
             await asyncio.sleep(self._look_every)
 
     async def _send_news(self) -> None:
-        """Tell of what needs somebody since the last look; warnings and calls are not among it."""
+        """Tell of what needs someone since the last look; warnings and calls are not among it."""
         edits = [str(change) for change in self._board.waiting]
         found = await find_attention(
             self._board.services, self._problems, self._board.configuration_state, edits, limit=_MOST

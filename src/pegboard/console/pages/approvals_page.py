@@ -103,7 +103,7 @@ async def several_form(context: Context, visit: OperatorRequest) -> Response:
 
 
 async def answer_several(context: Context, visit: OperatorRequest) -> Response:
-    """Answer several calls, each for itself: what was answered elsewhere meanwhile stays as it is."""
+    """Answer several calls, each for itself: what was answered elsewhere meanwhile stays unchanged."""
     form = await visit.request.form()
     to, board = _parse_answer(text_of(form, "to")), context.board.approvals
     done, others = list[ApprovalOverview](), list[str]()

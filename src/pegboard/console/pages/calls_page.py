@@ -135,7 +135,7 @@ PAGES: Final = (
 
 
 PLACEHOLDER: Final = "YOUR_TOKEN"
-"""What stands for the token: nobody's is in a command that is copied."""
+"""What stands for the token: no one's is in a command that is copied."""
 _VERSION: Final = "2026-07-28"
 
 

@@ -217,7 +217,7 @@ def _mask_error(visit: OperatorRequest, error: PegboardError | None) -> Mapping[
 
 
 async def file_page(context: Context, visit: OperatorRequest) -> Response:
-    """Show the whole file, or the text that somebody has typed in its place."""
+    """Show the whole file, or the text that someone has typed in its place."""
     context.require_every_agent(visit)
     edit, editor, editing = visit.request.query_params.get("id", ""), context.editor(visit), context.editing
     if edit:
@@ -265,7 +265,7 @@ async def proposal(context: Context, visit: OperatorRequest) -> Response:
 
 
 async def propose_again(context: Context, visit: OperatorRequest) -> Response:
-    """Propose an edit anew, for what the file is now."""
+    """Propose an edit again, for what the file is now."""
     sent = await visit.request.form()
     editor, identity = context.editor(visit), text_of(sent, "id")
     try:
@@ -278,7 +278,7 @@ async def propose_again(context: Context, visit: OperatorRequest) -> Response:
 
 
 async def save(context: Context, visit: OperatorRequest) -> Response:
-    """Save an edit as it was shown; where somebody was first, it is kept and can be put into what the file is now."""
+    """Save an edit as it was shown; where someone was first, it is kept and can be put into what the file is now."""
     sent = await visit.request.form()
     editor, identity, back = context.editor(visit), text_of(sent, "id"), _return_address(sent)
     try:

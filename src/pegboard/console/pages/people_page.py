@@ -83,7 +83,7 @@ def _rights(given: Sequence[str]) -> tuple[Right, ...]:
 
 
 async def propose_revocation(context: Context, visit: OperatorRequest) -> Response:
-    """Propose that the token of somebody counts no more."""
+    """Propose that the token of someone counts no more."""
     context.require_every_agent(visit)
     name = visit.names.meant(text_of(await visit.request.form(), "name"))
     return to_proposal(await revoke_token(context.editing, context.editor(visit), name), _HOME)

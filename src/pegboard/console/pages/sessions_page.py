@@ -177,7 +177,7 @@ def _notice(outcome: Outcome) -> Notice:
 
 
 def key_of(context: Context, visit: OperatorRequest, given: Mapping[str, Any]) -> SessionKey:
-    """Return which session is meant, also one whose agent is not configured any more.
+    """Return which session is meant, also one whose agent is no longer configured.
 
     Raises:
         UsageError: it cannot be one.

@@ -55,7 +55,7 @@ COUNTED: Final = ("sessions", "servers", "switches", "configuration")
 STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill", "pins"})
 """What another process may have changed in the store."""
 LOOK_EVERY: Final = 0.2
-"""How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""
+"""How often it is looked at what other processes stored and what servers do, in seconds, while someone listens."""
 GATHER: Final = 0.1
 """For how long changes are gathered before a listener hears of them, in seconds."""
 REST: Final = 0.2
@@ -66,7 +66,7 @@ KEPT_FOR: Final = 10.0
 
 
 class ChangeListener:
-    """Somebody who waits for changes; topics that come close together come at once."""
+    """Someone who waits for changes; topics that come close together come at once."""
 
     def __init__(self) -> None:
         self._topics: set[str] = set()
@@ -147,7 +147,7 @@ class Changes:
     async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[ChangeListener, bool]]:
         """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
         listener, known = ChangeListener(), False
-        self._listeners.add(listener)  # before anything is awaited: nobody else's end stops the looking any more
+        self._listeners.add(listener)  # before anything is awaited: no one else's end stops the looking any longer
         try:
             await self._start()
             if after is not None and self._first <= after <= self._newest:

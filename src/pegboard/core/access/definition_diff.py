@@ -17,7 +17,7 @@ _CONTEXT: Final = 3
 _MOST_COMPARED: Final = 1_000
 """How many lines are compared one by one: the time grows with their square."""
 _BLANKS: Final = re.compile(rf"(?!^)(?:\\[bfnrt]|\\u00[01].|\s|[{UNSEEN}]){{20,}}")
-"""Many blanks and what nobody sees, or control characters as JSON writes them: text may stand behind them. Indentation
+"""Many blanks and what no one sees, or control characters as JSON writes them: text may stand behind them. Indentation
 is none of them."""
 _PIECE: Final = re.compile(rf"{_BLANKS.pattern}|.{{0,79}}?(?:[.!?] |\\n)|.{{80,159}}? |.{{1,160}}")
 """A part of a long line: a sentence, or some words."""

@@ -42,7 +42,7 @@ Grants = Mapping[GrantKey, Grant]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantChange:
-    """What an edit changes of one entry; None is an entry that is not there. ``widens``: somebody has more rights."""
+    """What an edit changes of one entry; None is an entry that is not there. ``widens``: someone has more rights."""
 
     key: GrantKey
     before: Grant | None
@@ -92,7 +92,7 @@ def changes(before: Grants, after: Grants, *, off: Iterable[str] = ()) -> tuple[
 
 
 def _gives_more_rights(key: GrantKey, before: Grant | None, after: Grant | None) -> bool:
-    """Return whether a change of one entry gives somebody more rights; what cannot be compared counts as if it did."""
+    """Return whether a change of one entry gives someone more rights; what cannot be compared counts as if it did."""
     if key[2:3] and key[2] in _EITHER_WAY:
         return True
     if before is None:
@@ -137,7 +137,7 @@ def _is_awaited(plugin: str, granted: Grants) -> bool:
 
 
 def _is_removed(key: GrantKey, after: Grants) -> bool:
-    """Return whether what the entry speaks of is not there any more: to be there again, it is granted anew."""
+    """Return whether what the entry speaks of is no longer there: to be there again, it is granted again."""
     return len(key) > 2 and key[0] in _BASES and key not in after and key[:2] not in after
 
 
@@ -184,7 +184,7 @@ def _rule_narrower(before: Any, after: Any) -> bool:
 def _confined_narrower(before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Return whether a process that is confined may no more than it might.
 
-    A path that lies in a folder which is not to be written any more may be a link that the process has set there, to
+    A path that lies in a folder which is not to be written any longer may be a link that the process has set there, to
     anywhere: it counts as a new one.
     """
     wrote, writes = _paths(before, "write"), _paths(after, "write")

@@ -46,7 +46,7 @@ def guards_in_force(guards: JsonObject, tool: Tool) -> Any:
 
 
 def _rules(guards: JsonObject, tool: Tool) -> Iterator[tuple[str, str, JsonObject]]:
-    """Yield the rules about the arguments of a tool, with the one of its two names that each stands under."""
+    """Yield the rules about the arguments of a tool, with the one of its two names that each is under."""
     for name in dict.fromkeys((tool.name, tool.wire)):
         for argument, rule in (guards.get(name) or EMPTY).items():
             yield name, argument, rule

@@ -25,9 +25,9 @@ class PoolUser:
 
 
 class LoginOwner(NamedTuple):
-    """Whose login to a server counts: a principal's, and one agent's only where its scope says so; "" is nobody's.
+    """Whose login to a server counts: a principal's, and one agent's only where its scope says so; "" is no one's.
 
-    Nobody's are those that the gateway makes for itself.
+    No one's are those that the gateway makes for itself.
     """
 
     principal: str = ""

@@ -149,7 +149,7 @@ def owners(
 ) -> list[Target]:
     """Return which servers a URI is of, the likeliest first; none where only asking can tell.
 
-    ``visible`` names the servers that the agent sees: an alias of another one is nobody's (P9).
+    ``visible`` names the servers that the agent sees: an alias of another one is no one's (P9).
     """
     listed = resources.offers.get(uri)
     if listed is not None:

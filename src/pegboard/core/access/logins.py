@@ -73,14 +73,14 @@ class Login:
     """A login that stands; it holds no secret.
 
     Attributes:
-        plugin: the server's name, empty where it is not configured any more.
+        plugin: the server's name, empty where it is no longer configured.
         resource: the address that it is for.
         owner: whose it is.
         issuer: who issued it.
         scopes: what it allows.
-        expires_at: when its token ends, in seconds since the epoch; None where nobody knows.
+        expires_at: when its token ends, in seconds since the epoch; None where no one knows.
         renewable: whether it is renewed by itself.
-        refused: why it does not count any more, or empty.
+        refused: why it no longer counts, or empty.
     """
 
     plugin: str

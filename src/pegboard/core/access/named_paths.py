@@ -128,7 +128,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def _json_values_in(text: str) -> Iterator[Any]:
-    """Yield what stands in a text as JSON: all of it, or what begins with a line."""
+    """Yield what is in a text as JSON: all of it, or what begins with a line."""
     end = 0
     for found in islice(_JSON.finditer(text), _MOST_JSON):
         if found.end() >= end:

@@ -1,7 +1,7 @@
 """What a name means: to a load, to a call, and to an operator (P9).
 
 Exact names first, then the one thing whose name differs in nothing but its case. To a load and a call, what is denied
-stands in the way of nothing and looks like what does not exist.
+is in the way of nothing and looks like what does not exist.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def plugins_of_category(permissions: CompiledPermissions, category: str) -> tupl
 
 
 def suggestion(permissions: CompiledPermissions, name: str, within: Callable[[str], bool] | None = None) -> str:
-    """Return what somebody may have meant, out of what is permitted only (P9), and of the plugins ``within`` takes."""
+    """Return what someone may have meant, out of what is permitted only (P9), and of the plugins ``within`` takes."""
     kind, bare = split_kind(name)
     listed = (p for p in permissions.world.catalog.plugins.values() if within is None or within(p.name))
     plugins = tuple(p for p in listed if permissions.may_have_tools_of(p))
@@ -224,7 +224,7 @@ def suggestion(permissions: CompiledPermissions, name: str, within: Callable[[st
 
 
 def title(permissions: CompiledPermissions, ref: Ref) -> str:
-    """Return a subject as it stands at the beginning of a sentence."""
+    """Return a subject as it is at the beginning of a sentence."""
     name = ref.name if ref.kind == "category" else display_name(permissions, ref)
     return f"{ref.kind.capitalize()} '{name}'"
 

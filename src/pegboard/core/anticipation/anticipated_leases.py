@@ -1,4 +1,4 @@
-"""Leases on what nobody has asked for yet, where nothing speaks against them (S5, S9)."""
+"""Leases on what no one has asked for yet, where nothing speaks against them (S5, S9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pegboard.core.state.subjects import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anticipation:
-    """What a session may load before anybody asks for it, under what its host's requests cost.
+    """What a session may load before anyone asks for it, under what its host's requests cost.
 
     ``limits`` are the bounds of what one message brings; ``carried`` is how many tokens of tools that are probably
     needed it is cheaper to carry than to ask a model for them once more, ``whole`` the same of the tools of a plugin

@@ -39,7 +39,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anticipate:
-    """The bounds of what one message of the user may load before anybody asks for it (S5)."""
+    """The bounds of what one message of the user may load before anyone asks for it (S5)."""
 
     tools: int = 5
     tokens: int = 1000
@@ -52,7 +52,7 @@ class Agent:
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens, None without a
     bound (F2); ``approval_expires`` is for how many seconds an approval counts, ``approvals_by`` who may give one (A5);
-    ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
+    ``anticipate`` None loads nothing that no one asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``host_tools`` are those of
     the host that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps``
     what clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is

@@ -85,7 +85,7 @@ class Catalog:
         return after if any(after.plugins[name] is not self.plugins.get(name) for name in update) else self
 
     def _add_plugins(self, update: dict[str, Plugin]) -> None:
-        """Take in plugins; nobody else has this catalog yet."""
+        """Take in plugins; no one else has this catalog yet."""
         if new := [name for name in update if name not in self._order]:
             self._order = {**self._order, **{name: at for at, name in enumerate(new, len(self._order))}}
             self._folds = None

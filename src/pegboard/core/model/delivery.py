@@ -48,8 +48,8 @@ class Host:
     """What a host can do with a change of tools (D1).
 
     Attributes:
-        delivery: how a load can reach the model, the preferred way first: ``array`` (the tool list is sent anew),
-            ``result`` (the schema stands in the load's answer, and ``call_tool`` runs it), ``native`` (the host
+        delivery: how a load can reach the model, the preferred way first: ``array`` (the tool list is sent again),
+            ``result`` (the schema is in the load's answer, and ``call_tool`` runs it), ``native`` (the host
             reveals the tool in the history, where its provider takes that; the tool stands on the surface, and the
             answer of its load has no schema).
         cache: the prompt cache, or None.
@@ -112,7 +112,7 @@ GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True, reque
 
 
 def without_native(host: Host) -> Host:
-    """Return a host for whoever reveals nothing in a history: in place of ``native`` answers have the schemas."""
+    """Return a host for anyone who reveals nothing in a history: in place of ``native`` answers have the schemas."""
     ways = tuple(way for way in host.delivery if way != "native")
     return host if ways == host.delivery and ways else replace(host, delivery=ways or ("result",))
 
@@ -132,7 +132,7 @@ def choose(host: Host, schema_tokens: int = 0) -> Delivery:
 
 
 def list_is_cached(host: Host) -> bool:
-    """Return whether a load changes a tool list that may be cached (D1); that of whoever calls through may be."""
+    """Return whether a load changes a tool list that may be cached (D1); that of the caller through may be."""
     return choose(host) == "array" and (host.calls_through or (host.cache is not None and host.cache.tokens > 0))
 
 

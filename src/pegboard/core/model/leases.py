@@ -114,7 +114,7 @@ class Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.
 
         What was unloaded from it stays so: a later lease puts it behind everything else (F1). What was
-        only anticipated is loaded for good once somebody loads it.
+        only anticipated is loaded for good once someone loads it.
         """
         stays = other.because is LeaseReason.ANTICIPATED or (
             self.until >= other.until and self.because is not LeaseReason.ANTICIPATED

@@ -34,7 +34,7 @@ def manifest_to_json(manifest: Manifest) -> str:
 
 
 def manifest_from_json(text: str) -> Manifest | None:
-    """Return the manifest, or None where the text does not hold one that can be used (it is fetched anew then)."""
+    """Return the manifest, or None where the text does not hold one that can be used (it is fetched again then)."""
     try:
         document: dict[str, Any] = json.loads(text)
         values = _values(Manifest, document)

@@ -192,7 +192,7 @@ class Masker:
         return self.userinfo(self.replaced(text, _mask_of))
 
     def text_around(self, text: str, names: Callable[[], Iterable[str]]) -> str:
-        """Return the text without secrets, but with these names: whoever reads it has to use them.
+        """Return the text without secrets, but with these names: the person who reads it has to use them.
 
         >>> Masker(["postgres"]).text_around("postgres__ask wants postgres", lambda: ["postgres__ask"])
         'postgres__ask wants ***'

@@ -123,7 +123,7 @@ def host_for(model: str) -> Host:
 
     Returns:
         ``native`` where the history can add tools; whoever sends the requests has to do so. Else, and for models that
-        are not known, ``result``: the list of tools stays as it is, and loads are called through ``call_tool``.
+        are not known, ``result``: the list of tools stays unchanged, and loads are called through ``call_tool``.
 
     >>> host_for("anthropic:claude-opus-5").delivery
     ('native',)

@@ -1,4 +1,4 @@
-"""Names on the wire (G10), what somebody may have meant, what tells one text from others; and names of sessions."""
+"""Names on the wire (G10), what someone may have meant, what tells one text from others; and names of sessions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def may_be_of(name: str, plugin: str, *, prefix: str | None = None) -> bool:
 
 
 def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """Return the candidates that somebody who wrote ``name`` may have meant, best first.
+    """Return the candidates that someone who wrote ``name`` may have meant, best first.
 
     >>> nearest("devop", ["devops", "research"])
     ('devops',)
@@ -115,7 +115,7 @@ SUGGESTS: Final = "Did you mean "
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str:
-    """Return a question that names the nearest candidates, or nothing; ``kind`` stands in front of each.
+    """Return a question that names the nearest candidates, or nothing; ``kind`` is in front of each.
 
     >>> did_you_mean("devop", ["devops", "research"])
     "Did you mean 'devops'?"

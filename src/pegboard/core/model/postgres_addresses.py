@@ -32,7 +32,7 @@ class PostgresParts:
 
 
 def postgres_fault(rest: str) -> str:
-    """Return what is wrong with what stands behind ``postgresql:``, or nothing; never what it is, it may be secret.
+    """Return what is wrong with what is behind ``postgresql:``, or nothing; never what it is, it may be secret.
 
     >>> postgres_fault("//db/pegboard"), postgres_fault("//db:5432/pegboard?sslmode=require")
     ('', '')
@@ -76,7 +76,7 @@ def _options(rest: str) -> tuple[tuple[str, str], ...]:
 
 
 def postgres_parts(rest: str) -> PostgresParts:
-    """Return the parts of what stands behind ``postgresql:``, which :func:`postgres_fault` finds nothing wrong with.
+    """Return the parts of what is behind ``postgresql:``, which :func:`postgres_fault` finds nothing wrong with.
 
     >>> parts = postgres_parts("//ada@[::1]:5433,db2/peg%20board?sslmode=require")
     >>> parts.hosts, parts.ports, parts.database, parts.options
@@ -106,7 +106,7 @@ def postgres_parts(rest: str) -> PostgresParts:
 
 
 def without_login(rest: str) -> str:
-    """Return what tells the database from others of what stands behind ``postgresql:``: host, port, name, schema.
+    """Return what tells the database from others of what is behind ``postgresql:``: host, port, name, schema.
 
     >>> without_login("//ada:secret@db:5433/pegboard?sslmode=require&schema=mine")
     '//db:5433/pegboard?schema=mine'
@@ -120,7 +120,7 @@ def without_login(rest: str) -> str:
 
 
 def secrets_of(rest: str) -> set[str]:
-    """Return what must not be shown of what stands behind ``postgresql:``, as it is written and as it is meant.
+    """Return what must not be shown of what is behind ``postgresql:``, as it is written and as it is meant.
 
     >>> sorted(secrets_of("//ada:p%40ss@db/pegboard"))
     ['p%40ss', 'p@ss']

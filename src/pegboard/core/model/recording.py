@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 KEPT_DAYS: Final = 7
-"""For how many days it is kept where nobody says so."""
+"""For how many days it is kept where no one says so."""
 MOST_DAYS: Final = 366
 MOST_RESULT: Final = 1_000_000
 """How many bytes may be kept of one result."""
@@ -40,6 +40,6 @@ class Recording:
 
 
 UNLESS_STATED: Final = Recording()
-"""What is kept where nobody says anything."""
+"""What is kept where no one says anything."""
 EVERYTHING: Final = Recording(errors=True, arguments=True, results=MOST_RESULT, days=MOST_DAYS)
 """What a server or plugin says that says nothing: it narrows nothing."""

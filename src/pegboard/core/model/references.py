@@ -19,7 +19,7 @@ SCHEMES: Final[Mapping[Scheme, str]] = {
     "file": "PATH",
     "cmd": "COMMAND",
 }
-"""What stands behind each scheme."""
+"""What is behind each scheme."""
 WRITTEN: Final = ", ".join(f"${{{scheme}:{what}}}" for scheme, what in SCHEMES.items())
 HOME: Final = "~/"
 _NAME: Final = r"[A-Za-z0-9_.@/-]{1,200}"

@@ -58,7 +58,7 @@ Instance = Literal["session", "client", "principal", "all", "store"]
 
 
 PLUGIN_TIMEOUT: Final = 120.0
-"""How long one call of a plugin of Python may take where nobody says so, in seconds."""
+"""How long one call of a plugin of Python may take where no one says so, in seconds."""
 HTTP_SPACE: Final = " \t\r\n"
 """What HTTP takes off both ends of a header's value, and clients off an address."""
 NAME_ONLY: Final = "missing:"
@@ -72,7 +72,7 @@ class PluginSettings:
     ``requires``, ``policy``, ``needs``, ``when``, ``guards`` and ``approve`` speak of its tools by their own names; in
     ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern;
     ``approve_places`` is where each rule stands.
-    ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
+    ``instance`` None is what its kind has where no one says so. What it constructs, or a connection, is closed after
     ``idle`` seconds without use; None is the default of who uses it. ``timeout`` is in seconds, for one call.
     ``confine`` is what its process may reach (A7); None is all that its user may.
     ``record`` is what is kept of its calls at most (X4).
@@ -187,7 +187,7 @@ class RegisteredSpec(PluginSettings):
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
     ``entry_point:name`` …); ``packages`` are what it imports besides, as they are installed. ``by_category`` is
     whether nothing but a category that an agent's loadout names brings it into the catalog (L9).
-    ``counterpart`` names what stands in for it where that is not installed: ``module`` or ``module:object``.
+    ``counterpart`` names what is in for it where that is not installed: ``module`` or ``module:object``.
     ``module`` is what an installed package brings it in by, ``package`` the name and version of that package.
     """
 

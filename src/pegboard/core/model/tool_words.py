@@ -1,4 +1,4 @@
-"""The commonest words of the names of tools: what a plugin is for where nobody described it (F2)."""
+"""The commonest words of the names of tools: what a plugin is for where no one described it (F2)."""
 
 from __future__ import annotations
 

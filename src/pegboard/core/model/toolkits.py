@@ -23,7 +23,7 @@ META_TOOLS = frozenset(
         *("call_tool", "call_read_only_tool"),
     }
 )
-"""Names of meta-tools, and what seed 001 calls them together: nobody lists them, and listing them does no harm (T4)."""
+"""Names of meta-tools, and what seed 001 calls them together: no one lists them, and listing them does no harm (T4)."""
 
 SHARED_ONLY = frozenset({"spotify", "homeassistant"})
 """Plugins that work only where they are shared (P5, seed 001)."""

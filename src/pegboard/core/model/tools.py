@@ -223,11 +223,11 @@ class Manifest:
     ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known. ``declares`` has
     the rest of its capabilities as they stood on the wire: extensions, tasks, what is tried out (G7).
     ``unreviewed`` is what waits for a person, once the list of a server was compared with its pins (A4): what has
-    changed stands here as it is pinned, what is new does not.
+    changed is here as it is pinned, what is new does not.
     ``digests`` are those of the definitions of ``tools``, in their order, where they are known to be of just these: a
     store hands them out only with the text with which they were kept.
     ``lists`` is what a server lists besides tools (resources, templates, prompts), by kind, as it stood on the wire; it
-    is kept for each scope of its connections, beside the manifest that is everybody's.
+    is kept for each scope of its connections, beside the manifest that is everyone's.
     ``package`` is how the package of a server is described, ``words`` are the commonest of its tools' names: both stay
     as they were first known, so that no hint changes with a new version (F2).
     ``excluded`` are the tools of a server that cannot be used as it lists them, each with the reason; ``cut`` is what
@@ -267,7 +267,7 @@ class Manifest:
         return first_sentence(self.instructions) or self.description
 
     def purpose(self, plugin: str) -> tuple[str, DescribedBy]:
-        """Return what a plugin of this name is for, and who says so, empty where nobody says more than its name.
+        """Return what a plugin of this name is for, and who says so, empty where no one says more than its name.
 
         What the source says of itself comes before what its package is described as, and instructions come last, since
         they are about how something is used.

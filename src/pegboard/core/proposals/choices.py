@@ -297,7 +297,7 @@ def _find_joint_loads(replay: Replay, standing: Mapping[str, Tool], least: int) 
 
 
 def _separate_pairs(batches: Iterable[frozenset[str]]) -> set[tuple[str, str]]:
-    """Return the pairs of which each stands in a batch of its own."""
+    """Return the pairs of which each is in a batch of its own."""
     return {(min(a, b), max(a, b)) for one, other in combinations(batches, 2) for a in one for b in other if a != b}
 
 

@@ -23,7 +23,7 @@ class Totals:
     """What sessions cost: loads, the model calls that made them, and their input tokens.
 
     ``tokens`` are plain ones, of which a cached one costs a part: of the loads, of the conversation
-    that each model call reads again, and of what stands in the tool list besides today's start.
+    that each model call reads again, and of what is in the tool list besides today's start.
     """
 
     loads: int = 0
@@ -60,7 +60,7 @@ class Replay:
 
     A load would not be made where all its tools are loaded already, or all those that its session
     called. ``cache.tokens`` is what is cached in front of each conversation. Loads are priced as those
-    of the host to which they cost least: schemas in the answer, nothing written anew.
+    of the host to which they cost least: schemas in the answer, nothing written again.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ def _group_loads(remaining: list[tuple[Batch, Loads]], group: ProposedGroup) -> 
     touching.sort(key=lambda item: -item[1].left / item[1].calls)
     (batch, first), *later = touching
     rest = [(other - group.subjects, loads) for other, loads in later]
-    # What was loaded anew in a session, after it had lapsed, would be so with the group, too.
+    # What was loaded again in a session, after it had lapsed, would be so with the group, too.
     often = max([first.calls, *(loads.calls for other, loads in rest if not other)])
     brought = Loads(calls=often, left=first.left * often // first.calls, behind=first.behind * often // first.calls)
     return [*others, ((batch - group.subjects) | {group.name}, brought), *(item for item in rest if item[0])]

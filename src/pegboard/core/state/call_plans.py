@@ -262,7 +262,7 @@ class CallDecision:
 
     @property
     def approval(self) -> Approval | None:
-        """Return the approval that the call waits for, or that was refused; None where nobody was asked."""
+        """Return the approval that the call waits for, or that was refused; None where no one was asked."""
         return self.answer.approval if self.answer is not None else None
 
 

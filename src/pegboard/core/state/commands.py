@@ -150,7 +150,7 @@ class Outcome:
         takes_effect: when the change can be used (D2), or None where nothing changed.
         loaded: the wire names of everything that is loaded now.
         added: the tools that were not loaded before.
-        removed: the wire names of those that are not loaded any more.
+        removed: the wire names of those that are no longer loaded.
         message: everything in sentences for the model.
         policy: the policy text of the added (T6).
         turn: the session's turn after it.

@@ -54,7 +54,7 @@ def first_turn(state: State, terms: CommandContext) -> int:
 def _load_instead(
     permissions: CompiledPermissions, state: State, lease: Lease, terms: CommandContext
 ) -> tuple[State, Item] | None:
-    """Return a load to which what nobody asked for gives way, or None where that does not help (S9)."""
+    """Return a load to which what no one asked for gives way, or None where that does not help (S9)."""
     plugins = {entry.plugin for entry in lease_entries(permissions, lease)}
     anticipated = state.anticipated
     concerned = [

@@ -76,7 +76,7 @@ class State:
 
     @property
     def anticipated(self) -> tuple[Lease, ...]:
-        """Return the leases on what nobody has asked for yet, in the order of loading (S5)."""
+        """Return the leases on what no one has asked for yet, in the order of loading (S5)."""
         return tuple(lease for lease in self.leases if lease.because is LeaseReason.ANTICIPATED)
 
     def leases_on(self, subject: Ref) -> tuple[Lease, ...]:

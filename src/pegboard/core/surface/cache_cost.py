@@ -57,7 +57,7 @@ class Sizes:
 
     ``everything`` are the definitions that are not loaded anyway. The hints name ``units`` tools,
     toolkits and plugins: what they name is what is loaded, ``by`` what most of it is part of. ``meta`` are the
-    definitions of the meta-tools, ``hints`` what stands behind the tool list. ``plugins`` is how many
+    definitions of the meta-tools, ``hints`` what is behind the tool list. ``plugins`` is how many
     plugins there are where tools are loaded ahead of being asked for, a plugin at a time, else 0.
     """
 
@@ -130,7 +130,7 @@ def _cost_on_demand(sizes: Sizes, way: Delivery, host: Host, usage: ExpectedUse)
 
     A load in the middle of the conversation stands for all: half of the messages are behind the
     tool list, half of the requests are to come. Array has the schema in the list and in the answer,
-    and writes anew what is behind the list, so that nothing is loaded ahead there.
+    and writes again what is behind the list, so that nothing is loaded ahead there.
     """
     cache = host.cache or Cache()
     loads = usage.turns * (usage.tools if sizes.by == "tool" else usage.plugins) / usage.found
@@ -164,7 +164,7 @@ def wire_list(
     """Return the tool list for the next request: the surface, and what lapsed as long as that is cheaper (D3).
 
     ``previous`` is the list of the request before. Nothing in it moves, additions join at the end
-    (F1). A tool that is not loaded any more stays where ``may_stay`` allows it (it lapsed and is still
+    (F1). A tool that is no longer loaded stays where ``may_stay`` allows it (it lapsed and is still
     permitted; what was unloaded or revoked leaves at once) until its removal pays or is free:
     without a cache, at a boundary (nothing cached), behind a place that changes anyway.
     """
@@ -188,7 +188,7 @@ def _place_to_cut(
     """Return the place from which on everything leaves that is not loaded: where most is saved.
 
     Removing S tokens before N cached ones costs ``(write - read) * N`` now and saves ``read * S`` a
-    turn. Behind the first place that changes in any case everything is written anew as it is.
+    turn. Behind the first place that changes in any case everything is written again as it is.
     """
     forced = next((i for i, tool in enumerate(previous) if _changes(tool, now, may_stay)), len(previous))
     cut, most, saved = forced, 0.0, 0

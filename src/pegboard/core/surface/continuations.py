@@ -12,7 +12,7 @@ _OVER: Final = "The tools have changed too often without being used. Answer now,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """Where a run stands at one request to its model.
+    """Where a run is at one request to its model.
 
     Attributes:
         limit: how many changes in a row there are before the model has to answer.
@@ -31,7 +31,7 @@ class Continuation:
     note: str = ""
 
     def next(self, tools: tuple[str, ...], beside: tuple[str, ...] = ()) -> Continuation:
-        """Return where the run stands at a request with these tools.
+        """Return where the run is at a request with these tools.
 
         ``tools`` are their wire names in order, ``beside`` those of what is loaded beside the list: the model has read
         of them where it was loaded.
@@ -53,7 +53,7 @@ class Continuation:
     def after_call(self, name: str, *, meta: bool, ran: str = "") -> Continuation:
         """Return where the run stands after a call.
 
-        After any other tool than a meta-tool changes are counted anew. ``ran`` is the wire name of the tool that ran;
+        After any other tool than a meta-tool changes are counted again. ``ran`` is the wire name of the tool that ran;
         where that was loaded by its call it is no news.
         """
         if meta:

@@ -216,7 +216,7 @@ def not_defined(tools: Iterable[Tool], known: Mapping[str, JsonObject], called: 
     """Return those of some loaded tools of which a history says nothing that a model could call them by.
 
     Args:
-        tools: what is loaded and stands in no list.
+        tools: what is loaded and is in no list.
         known: the definitions that the history has.
         called: the names of tools that the history has calls of.
     """

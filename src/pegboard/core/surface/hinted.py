@@ -132,7 +132,7 @@ def number_of_tools(permissions: CompiledPermissions, toolkit: Toolkit) -> int |
 
 @once_per_permissions
 def still_stands(permissions: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> bool:
-    """Return whether all that shown hints are about is within reach: else they are rendered anew (P4)."""
+    """Return whether all that shown hints are about is within reach: else they are rendered again (P4)."""
     state = State(loadout=loadout)
     return (shown.loadout, shown.form) == (loadout, form) and all(
         _within_reach(permissions, state, Ref.parse(text)) for text in shown.about

@@ -47,7 +47,7 @@ _NOTHING: Final[Written] = {}
 
 
 def initial(permissions: CompiledPermissions, state: State, written: Written = _NOTHING) -> str:
-    """Return the policy of what is loaded from the start: it stands in the prefix, and no load changes it."""
+    """Return the policy of what is loaded from the start: it is in the prefix, and no load changes it."""
     if written:
         return _join_parts(_texts(permissions, _start(permissions, state), written).values())
     return _initial(permissions, state.loadout, state.shrunk)

@@ -18,7 +18,7 @@ class RunCost:
     A request carries the definitions of its list, hints and policy, then what the history has: definitions that it
     reveals, definitions and answers of loads and searches; last a line on what is loaded. What begins a request as it
     began the one before is read from the cache, the rest written; that line is written each time. Across runs the
-    history is kept, and the cache lasts. The conversation itself counts nowhere: neither what a break writes anew of
+    history is kept, and the cache lasts. The conversation itself counts nowhere: neither what a break writes again of
     it, nor what a request more reads.
 
     Attributes:
@@ -58,7 +58,7 @@ class RunCost:
 
 
 class RequestPart(NamedTuple):
-    """A part of a request, equal where it stands in another one too."""
+    """A part of a request, equal where it is in another one too."""
 
     what: object
     tokens: int

@@ -232,7 +232,7 @@ def order(
 
 
 def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = False) -> str:
-    """Return the line that follows the history and never stands in the prefix (F2).
+    """Return the line that follows the history and never is in the prefix (F2).
 
     It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
     the history has ``revealed`` it does not name again (D4).

@@ -1,4 +1,4 @@
-"""Agno: an agent or a team that has the tools of a session, anew before every model call.
+"""Agno: an agent or a team that has the tools of a session, again before every model call.
 
 Agno fixes the tools of a run before its loop, so these go around it. The agent gets one function that stands for its
 session; a twin of its model puts into each request what the session has then, and lets the session answer every call.

@@ -77,7 +77,7 @@ def _reasons_in(raw: object, depth: int) -> Iterator[str]:
     for name in _REASONS:
         if reason := _part(raw, name):
             yield str(getattr(reason, "value", reason))
-    if _part(raw, "status") in ("completed", "incomplete"):  # of Responses; why it is incomplete stands in a part
+    if _part(raw, "status") in ("completed", "incomplete"):  # of Responses; why it is incomplete is in a part
         yield str(_part(_part(raw, "incomplete_details"), "reason") or _part(raw, "status"))
     for name in _PARTS if depth else ():
         part = _part(raw, name)

@@ -208,7 +208,7 @@ def _user_message(messages: Sequence[Message]) -> str | None:
 
 
 def _as_said(message: Message) -> HistoryMessage:
-    """Return a message as it stands in a history, of which Agno sends the newest runs alone."""
+    """Return a message as it is in a history, of which Agno sends the newest runs alone."""
     calls = [call.get("function", {}) for call in message.tool_calls or ()]
     return HistoryMessage(
         own=message.id,

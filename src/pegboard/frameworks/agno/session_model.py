@@ -189,5 +189,5 @@ async def _drop_rejected_tools(
 
 
 def _untyped(own: Any) -> Any:
-    """Return what stands behind the twin, which no type names."""
+    """Return what is behind the twin, which no type names."""
     return own

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: a middleware that gives an agent the tools of a session, anew before every model call.
+"""LangChain and LangGraph: a middleware that gives an agent the tools of a session, again before every model call.
 
 ``create_agent(model, middleware=[SessionTools(session)])`` is all that an agent needs. A call that a person
 approves is an ``interrupt()`` inside it: with a checkpointer it outlives the process, and is answered by

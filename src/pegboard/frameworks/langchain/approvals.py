@@ -57,7 +57,7 @@ def decision_of(answer: CallAnswer, name: str, call_id: str | None, since: float
     """Return what a person has decided about a call that waits; None for one that does not wait.
 
     Raises:
-        GraphInterrupt: nobody has decided, or what was decided was something else (A6): the run waits.
+        GraphInterrupt: no one has decided, or what was decided was something else (A6): the run waits.
         pydantic.ValidationError: the answer decides nothing.
     """
     if (login := runs.about_login(answer)) is not None:

@@ -94,5 +94,5 @@ class GraphRuns:
 
 
 def owner_of(runtime: AnyRuntime) -> object | None:
-    """Return what LangGraph makes anew for each invocation of a graph; None where no graph runs."""
+    """Return what LangGraph makes again for each invocation of a graph; None where no graph runs."""
     return None if runtime.execution_info is None else runtime.stream_writer

@@ -304,7 +304,7 @@ class _HeldStreamParts:
 
 
 def _begins_call_of_another(part: ChatGenerationChunk) -> bool:
-    """Return whether a part of an answer begins a call whose tool stands in its arguments, or may do so."""
+    """Return whether a part of an answer begins a call whose tool is in its arguments, or may do so."""
     calls = part.message.tool_call_chunks if isinstance(part.message, AIMessageChunk) else ()
     return any(through.startswith(one["name"]) for one in calls if one["name"] for through in THROUGH)
 

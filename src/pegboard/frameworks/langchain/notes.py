@@ -23,7 +23,7 @@ _NOTED: Final = "pegboard"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestNote:
-    """What stands behind the newest message of a request, and what is loaded."""
+    """What is behind the newest message of a request, and what is loaded."""
 
     text: str
     loaded: str

@@ -50,7 +50,7 @@ class SessionRequest(ModelRequest[Any]):
 async def prepare_request(
     run: SessionRun, request: AnyModelRequest, session: Session
 ) -> tuple[AnyModelRequest, RequestNote, RequestedTools]:
-    """Return a request with what the session has now, what stands behind its newest message, and its tools."""
+    """Return a request with what the session has now, what is behind its newest message, and its tools."""
     newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
     message = newest.text if isinstance(newest, HumanMessage) else None
     taken = frozenset(map(name_of_tool, request.tools))

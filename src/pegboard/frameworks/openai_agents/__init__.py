@@ -1,4 +1,4 @@
-"""OpenAI Agents: an agent that has the tools of a session, anew before every model call.
+"""OpenAI Agents: an agent that has the tools of a session, again before every model call.
 
 The SDK asks an agent for its tools at each step, and a tool for approval before its call; `equip` answers both from a
 session. What the model is to know behind the history, and a call of a tool that it was not shown, go through a twin of

@@ -11,7 +11,7 @@ from pegboard.frameworks import runs
 
 
 async def allowed_for_all(make: Callable[[Session], Awaitable[CallAnswer]], session: Session) -> CallAnswer:
-    """Return the answer of a call of a tool that a person has approved for the whole run: nobody was asked about it."""
+    """Return the answer of a call of a tool that a person has approved for the whole run: no one was asked about it."""
     answer = await make(session)
     if answer.status != "needs_approval" or answer.approval is None:
         return answer

@@ -327,7 +327,7 @@ class EquippedRun:
         return self._run.asks_model_again()
 
     def calls_to_repeat(self, request: Mapping[str, Any]) -> list[ResponseFunctionToolCall]:
-        """Return the calls that are made again without the model, since a person is to be asked anew (A6)."""
+        """Return the calls that are made again without the model, since a person is to be asked again (A6)."""
         again, self._again = self._again, []
         if is_kept(request):
             return []  # a server that keeps the conversation knows only calls of its own

@@ -78,7 +78,7 @@ class EquippedHost(AgentState):
         return known
 
     def new_run(self, context: AnyContext) -> EquippedRun:
-        """Return a run that nobody else knows."""
+        """Return a run that no one else knows."""
         session = self._session
         opens = session if isinstance(session, AnySession) else partial(session, context)
         return EquippedRun(self, opens, self._limit, NAMES.setdefault(context, uuid4().hex))

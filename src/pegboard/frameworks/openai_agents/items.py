@@ -77,7 +77,7 @@ def note_item(note: str) -> dict[str, Any]:
 
 
 def with_notes(items: Sequence[Any], notes: Sequence[str]) -> list[Any]:
-    """Return a history with what stands behind its items."""
+    """Return a history with what is behind its items."""
     return [
         one for item, note in zip(items, notes, strict=True) for one in ((item, note_item(note)) if note else (item,))
     ]

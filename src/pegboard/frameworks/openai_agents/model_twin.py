@@ -96,7 +96,7 @@ class SessionModel:
     async def _fetch_response(self, *args: Any, **given: Any) -> Any:
         """Return what the provider's client has answered; of a completion it is noted why it has ended.
 
-        The SDK's models call this one, and tell nobody else whether a completion was cut.
+        The SDK's models call this one, and tell no one else whether a completion was cut.
         """
         run, made = _run_of(self.pegboard_host), await behind_twin(super())._fetch_response(*args, **given)  # noqa: SLF001
         if run is None:

@@ -28,7 +28,7 @@ def provider_of_model(model: object) -> SchemaProvider:
 
 
 def behind_twin(own: Any) -> Any:
-    """Return what stands behind the twin, which no type names."""
+    """Return what is behind the twin, which no type names."""
     return own
 
 

@@ -1,4 +1,4 @@
-"""pydantic-ai: a capability that gives an agent the tools of a session, anew before every model call.
+"""pydantic-ai: a capability that gives an agent the tools of a session, again before every model call.
 
 ``Agent(model, capabilities=[SessionTools(session)])`` is all that an agent needs. What a load adds reaches the
 provider by the framework's own record of tools that joined; approvals are its deferred tool requests.

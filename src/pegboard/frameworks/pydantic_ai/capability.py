@@ -84,7 +84,7 @@ class SessionTools(AbstractCapability[Any]):
         """Return the agent's tools with those of the session behind them; None until a run has its session.
 
         The framework copies the tools of a capability with every step, and lists toolsets in tasks of their own; what
-        stands here it takes as it is. Hooks of the agent that prepare its tools prepare these too.
+        is here it takes as it is. Hooks of the agent that prepare its tools prepare these too.
         """
         return None if self._toolset is None or self.defer_loading else with_session_behind(toolset, self._toolset)
 

@@ -58,7 +58,7 @@ class StepInputs:
     async def inputs_for_model(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
         """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
 
-        Last stands what is loaded beside a list that stays as it is.
+        Last stands what is loaded beside a list that stays unchanged.
         """
         host = session.host if self.host is None else session.adopt_host(self.host)
         if self.providers:
@@ -91,7 +91,7 @@ class StepAdditions:
     Attributes:
         surface: what the session gives to the step.
         listed: the tools of which the history may reveal some.
-        beside: what is loaded and stands in no list.
+        beside: what is loaded and is in no list.
         reveals: whether the history is to reveal those of ``listed`` that are loaded: at the first step of a run, since
             the framework reveals what joins later.
     """

@@ -153,7 +153,7 @@ class SessionToolset(AbstractToolset[Any]):
         return await use(self._session)
 
     async def begin_run(self, session: Session) -> None:
-        """Note that the run is under way; what nobody goes on with ends before it (S6)."""
+        """Note that the run is under way; what no one goes on with ends before it (S6)."""
         own, is_over = self._run_name, ref(self)
         turns = session.info.conversation.runs.step(own, conversation=own, is_over=lambda: is_over() is None)
         await end_turns(session, turns)
@@ -197,7 +197,7 @@ class SessionToolset(AbstractToolset[Any]):
         return listed | {one.name: self._make_toolset_tool(one, retries) for one in hidden}
 
     async def handle_rejection(self, error: Exception, sent: Sequence[str]) -> bool:
-        """Return whether a provider's error is about tools of the session, which are not sent any more."""
+        """Return whether a provider's error is about tools of the session, which are no longer sent."""
         own = {name: tool for name, (tool, _) in self._listed.items()}
 
         names = await self.with_session(partial(reject_tools, error, sent, own))

@@ -45,7 +45,7 @@ async def answer_allowed_call(
         session: the session of the call.
         approval: what the call waits for.
         fields: what they filled in.
-        by: who it was; the session's principal where nobody is named.
+        by: who it was; the session's principal where no one is named.
         call_id: what the provider names the call.
     """
     try:

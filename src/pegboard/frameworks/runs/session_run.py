@@ -49,8 +49,8 @@ class StepRequest:
         surface: what the session gives to this step.
         change: what the model is to know of the newest change, the last part of ``note``.
         tools: those of the list, in order.
-        beside: what is loaded and stands in no list.
-        fixed: whether the list stays as it is, so that notes are all that the model reads of what is loaded ahead.
+        beside: what is loaded and is in no list.
+        fixed: whether the list stays unchanged, so that notes are all that the model reads of what is loaded ahead.
     """
 
     functions: Sequence[dict[str, Any]]
@@ -228,7 +228,7 @@ class SessionRun:
                 what is said.
             step: what the request carries.
             make: makes a message of a role and a content, where there is none for a text to stand behind.
-            behind: what stands behind each message, in place of the step's note.
+            behind: what is behind each message, in place of the step's note.
         """
         sent = list(messages)
         notes = list(enumerate(behind)) if behind else [(len(sent) - 1, step.note)]
@@ -256,7 +256,7 @@ class SessionRun:
         return self._prefixed[1]
 
     async def rejected_tools(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
-        """Return the session's tools of which a provider's error speaks: reported now, and with no request any more.
+        """Return the session's tools of which a provider's error speaks: reported now, and with no request any longer.
 
         Args:
             error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
@@ -326,7 +326,7 @@ class SessionRun:
         Args:
             name: as the model wrote it.
             arrived: when the model made the call (D2).
-            fields: what a person who has approved the call filled in; None where nobody has been asked (A3).
+            fields: what a person who has approved the call filled in; None where no one has been asked (A3).
             arguments: what the model and that person gave.
             session: the session.
             call_id: what the provider names the call.

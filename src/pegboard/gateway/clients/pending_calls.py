@@ -276,7 +276,7 @@ class PendingCalls:
     async def _take_over(self, state: RequestState, others: ReplicaPeers) -> None:
         """Return once the call of another replica is to be made here, with the answers that its client gives.
 
-        It has not run. Raises ``MCPError`` where it may have, or where its owner lives, or somebody took it over.
+        It has not run. Raises ``MCPError`` where it may have, or where its owner lives, or someone took it over.
         """
         if state.hangs_on_owner:
             raise MCPError(INVALID_PARAMS, _ENDED)
@@ -309,7 +309,7 @@ class PendingCalls:
 
         def finish_call(task: asyncio.Task[Message]) -> None:
             timer.cancel()
-            _ = task.cancelled() or task.exception()  # nobody waits for it
+            _ = task.cancelled() or task.exception()  # no one waits for it
 
         call.task.add_done_callback(finish_call)
 
@@ -326,7 +326,7 @@ class PendingCalls:
         if tasks:
             await asyncio.wait(tasks)
         for task in tasks:
-            _ = task.cancelled() or task.exception()  # nobody waits for it
+            _ = task.cancelled() or task.exception()  # no one waits for it
 
 
 async def _run_work(work: Work, call: PendingCall, progress: Progress | None) -> Message:

@@ -46,7 +46,7 @@ _ENVELOPE: Final = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SESSION
 _KINDS: Final[Mapping[str, ListKind]] = {method: kind for kind, method in METHODS.items()}
 _LISTS: Final = frozenset({"tools/list", *_KINDS})
 _QUIET: Final = 0.4
-"""For how long no message comes before the SDK is imported anyway, in seconds: then nobody waits for the import."""
+"""For how long no message comes before the SDK is imported anyway, in seconds: then no one waits for the import."""
 MOST_ANSWERS: Final = 64
 """How many requests are answered before the SDK is imported: who asks on and on is to be notified of changes."""
 

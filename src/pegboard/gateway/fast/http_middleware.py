@@ -165,7 +165,7 @@ class _ResponseStream:
             gone()
 
     def cancel(self) -> None:
-        """Cancel the call: nobody waits for its answer."""
+        """Cancel the call: no one waits for its answer."""
         if not self.cancelled and self._task is not None:
             self.cancelled = True
             self._task.cancel()
@@ -214,7 +214,7 @@ class _ResponseStream:
             )
 
     async def finish(self, message: Message | None) -> None:
-        """Send the answer; None ends a call that is not answered any more."""
+        """Send the answer; None ends a call that is no longer answered."""
         if self._gone:
             return
         body = b"" if message is None else dump_message(message)

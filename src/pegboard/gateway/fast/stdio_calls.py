@@ -90,7 +90,7 @@ class FastStdioCalls:
         return True
 
     async def _answer_call(self, call: FastCall, number: str | int, connection: Connection | None) -> None:
-        """Run a call and write its answer; one that the client cancelled must not be answered any more.
+        """Run a call and write its answer; one that the client cancelled must no longer be answered.
 
         ``number`` is its id as the SDK keeps it: a number that is written as a text is the number.
         """

@@ -76,7 +76,7 @@ class FastToolCalls:
         self._newest: _NewestCall | None = None
 
     def ways_back(self, caller: Caller, notify: Notify, on_gone: OnGone | None = None) -> ClientChannels:
-        """Return the ways back to whoever calls, on the stream that ``notify`` writes to."""
+        """Return the ways back to the caller, on the stream that ``notify`` writes to."""
 
         async def ask(method: str, params: JsonObject) -> JsonObject:
             return await self.questions.ask(caller, notify, on_gone, method, params)

@@ -36,7 +36,7 @@ _logger = logging.getLogger("mcp.pegboard")
 
 
 def client_error(error: Exception, method: str, masker: Masker) -> MCPError:
-    """Return the error that a client receives for any failure; one that nobody foresaw is logged."""
+    """Return the error that a client receives for any failure; one that no one foresaw is logged."""
     match error:
         case MCPError():
             return error

@@ -30,7 +30,7 @@ _users: dict[str, set[str]] = {}
 async def begin_client_session(board: BoardPort, session: Session, caller: Caller) -> None:
     """Unload what a client loaded that has ended, where no call came for an hour; once for each session of a process.
 
-    It is about the session that nobody named. One that another process of the same client has open stays as it is.
+    It is about the session that no one named. One that another process of the same client has open stays unchanged.
     """
     key = session.key
     if not caller.folder or key.session != caller.usual_session:
@@ -71,7 +71,7 @@ def _is_first(name: str) -> bool:
     """Take the lock of a session for as long as this process runs; return whether no other process has it."""
     try:
         import fcntl
-    except ImportError:  # nobody can tell
+    except ImportError:  # no one can tell
         _locks[name] = -1
         return True
     folder = user_folders.state() / _FOLDER

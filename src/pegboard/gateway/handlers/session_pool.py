@@ -35,7 +35,7 @@ class SessionPool:
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era.
 
-        Raises ``UnknownAgentError``, and ``UsageError`` where the agent does not list the sub-app (any more).
+        Raises ``UnknownAgentError``, and ``UsageError`` where the agent does not list the sub-app (any longer).
         """
         key = _key(caller, session_id, modern=modern)
         session = self._sessions.get(key)

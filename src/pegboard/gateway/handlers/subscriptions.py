@@ -189,7 +189,7 @@ class SubscriptionHandlers:
         try:
             async with asyncio.timeout(SERVER_WAIT):
                 found = await self._board.resources.subscribe(session.info, uri, publish_update)
-        except NeedsLoginError as error:  # its address is for the user, and stands in no log
+        except NeedsLoginError as error:  # its address is for the user, and is in no log
             log.warning("updates of a resource cannot be passed on: server %r requires a login", error.plugin)
             return False
         except (PegboardError, TimeoutError) as error:

@@ -23,8 +23,8 @@ _MARK: Final = "#"
 class TaskNames:
     """The way from the id of a task at its server to the one that its client is given, and back.
 
-    The id of a principal with a token has a mark that nobody else's request can have: a server that several of them
-    share knows the tasks of all. It counts at every replica and after a restart, unless somebody else has begun a task
+    The id of a principal with a token has a mark that no one else's request can have: a server that several of them
+    share knows the tasks of all. It counts at every replica and after a restart, unless someone else has begun a task
     of that id since: a server that has started again may count from one.
     """
 

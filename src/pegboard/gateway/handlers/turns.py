@@ -32,7 +32,7 @@ class SessionActivity:
     """The activity in a session: calls in flight, when the last one ended, the label of its turn.
 
     ``last`` is by the clock of the turns, ``ended_at`` the same in seconds since the epoch; they are as of the moment
-    at which no call was in flight any more.
+    at which no call was in flight any longer.
     ``known`` says that what came before this process was looked up, ``over`` that the turn is to end as soon as that
     can be stored. While it is entered, as a context manager, a call is in flight.
     """
@@ -61,7 +61,7 @@ class SessionActivity:
         turns = self._turns
         self.in_flight -= 1
         turns.in_flight -= 1
-        if self.in_flight:  # nobody asks since when it pauses
+        if self.in_flight:  # no one asks since when it pauses
             return
         self.last, self.ended_at = turns.clock(), time()
         if not turns.in_flight:

@@ -257,7 +257,7 @@ def _is_still(caller: Caller, ask: Callable[[], Caller]) -> bool:
 
 
 def _user(caller: Caller) -> AuthenticatedUser:
-    """Return the owner of a transport session: it answers nobody else, and under no other agent or sub-app."""
+    """Return the owner of a transport session: it answers no one else, and under no other agent or sub-app."""
     subject = caller.agent if caller.sub_app is None else f"{caller.agent}/{caller.sub_app}"
     return AuthenticatedUser(AccessToken(token="", client_id=caller.principal, subject=subject, scopes=[]))
 
@@ -284,7 +284,7 @@ class _Health:
 
 
 async def _servers_without_login(board: BoardPort, token: Token | None) -> list[str]:
-    """Return the servers that want a login which nobody has, of those that the owner of a token may use (G11)."""
+    """Return the servers that want a login which no one has, of those that the owner of a token may use (G11)."""
     services = board.services
     agents = None if token is None else [name for name in board.world.agents if may_use_agent(token, name)]
     try:

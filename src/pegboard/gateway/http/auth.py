@@ -96,7 +96,7 @@ class Authenticator:
         self.origins[caller.principal] = f"{scope.get('scheme', 'http')}://{host}"
 
     def origin(self, principal: str) -> str:
-        """Return where a principal with a token reaches the gateway, nothing for anybody else."""
+        """Return where a principal with a token reaches the gateway, nothing for anyone else."""
         known = any(token.principal == principal for token in self.board.configuration.tokens)
         return self.origins.get(principal, "") if known else ""
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pegboard.gateway.http.mounts import GatewayApp
 
 STORE_WITHIN: Final = 2.0
-"""How long the store may take to say what it stands at, in seconds."""
+"""How long the store may take to say what it is at, in seconds."""
 _COMES_AGAIN: Final = "1"
 _CLOSE: Final = (b"connection", b"close")
 
 
 class Drain:
-    """Whether a gateway is about to stop: what runs goes on, and nothing that lasts is begun any more."""
+    """Whether a gateway is about to stop: what runs goes on, and nothing that lasts is begun any longer."""
 
     def __init__(self) -> None:
         self.begun = False

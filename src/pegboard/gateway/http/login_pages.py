@@ -1,7 +1,7 @@
 """Logins of the principals of a gateway: a page asks who is there before it leads to the issuer (G11).
 
-Whoever holds the address of somebody's login could else log in to the server with an account of their own, and have
-that bound to somebody else; or be led to log in for somebody else. So the page takes the bearer token of the principal
+Whoever holds the address of someone's login could else log in to the server with an account of their own, and have
+that bound to someone else; or be led to log in for someone else. So the page takes the bearer token of the principal
 whose login it is, and the answer of the issuer counts only in the browser that gave it.
 """
 
@@ -74,7 +74,7 @@ class LoginPages:
         await response(scope, receive, send)
 
     async def close(self) -> None:
-        """Let nobody on who is on their way."""
+        """Let no one on who is on their way."""
         self._known.clear()
 
     async def _answer_page(self, request: Request) -> Response:

@@ -41,7 +41,7 @@ class MountedApp(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything; no request is running any more."""
+        """Let go of everything; no request is running any longer."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Where other replicas ask the servers that this one runs: nobody else gets there (G9, G14)."""
+"""Where other replicas ask the servers that this one runs: no one else gets there (G9, G14)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def _respond_empty(send: Send, status: int) -> None:
 
 
 async def _stream(lines: Any, receive: Receive, send: Send) -> None:
-    """Send lines as they come; where nobody reads them any more, nothing is waited for."""
+    """Send lines as they come; where no one reads them any longer, nothing is waited for."""
     headers = [(b"content-type", b"application/x-ndjson")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     sending: asyncio.Task[Any] = asyncio.create_task(_send_lines(lines, send))

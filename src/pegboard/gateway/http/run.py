@@ -47,7 +47,7 @@ PORT = 8321
 GRACE = 2
 """How long requests may go on after the gateway was stopped, in seconds."""
 DRAIN = 5.0
-"""For how long a gateway that others reach is not ready any more before it stops, in seconds."""
+"""For how long a gateway that others reach is no longer ready before it stops, in seconds."""
 LONGEST_DRAIN = 3600.0
 
 
@@ -61,7 +61,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals to whoever runs the gateway."""
+        """Leave signals to the user who runs the gateway."""
         yield
 
     async def run_on(self, listening: socket.socket) -> None:
@@ -158,7 +158,7 @@ async def _serving_http(
             app = DrainingApp(WrongTokenDelay(mounted, WrongTokens()), drain)
             async with _listening_on(app, listening, limits):
                 yield url, failed, drain
-        authenticator.origins.clear()  # nobody logs in here any more
+        authenticator.origins.clear()  # no one logs in here any longer
 
 
 @contextlib.asynccontextmanager
@@ -193,7 +193,7 @@ def _with_mounts(
 ) -> GatewayApp:
     """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
 
-    These are imported when somebody opens one. What belongs to one of ``peers`` is sent on to it, and what
+    These are imported when someone opens one. What belongs to one of ``peers`` is sent on to it, and what
     they ask the servers of this one is answered (G14).
     """
     from pegboard.gateway.http.mounts import Mount, MountingApp

@@ -15,7 +15,7 @@ MOST_OF_ONE: Final = 256
 
 
 class OpenStreams:
-    """The streams that are open, by principal: a quarter of all connections is one's, half of them are everybody's."""
+    """The streams that are open, by principal: a quarter of all connections is one's, half of them are everyone's."""
 
     def __init__(self, most_connections: int) -> None:
         self._most_of_one = min(MOST_OF_ONE, max(1, most_connections // 4))

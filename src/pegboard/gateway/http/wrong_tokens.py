@@ -30,7 +30,7 @@ ADDRESSES: Final = 1024
 AT_ONCE: Final = 16
 """How many answers to one address wait at the same time; further ones are refused at once."""
 SIGN_INS: Final = ("/console/sign-in", "/console/codes", "/console/login/callback")
-"""Where a secret stands in the body of a request."""
+"""Where a secret is in the body of a request."""
 
 
 @dataclass(slots=True)

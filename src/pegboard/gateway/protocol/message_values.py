@@ -11,7 +11,7 @@ FEWEST_BYTES: Final = 2 * MOST_VALUES
 
 
 def has_too_many_values(message: bytes) -> bool:
-    r"""Return whether a message has more values than one may have; what stands in texts does not count.
+    r"""Return whether a message has more values than one may have; what is in texts does not count.
 
     >>> has_too_many_values(b"[" + b"1," * 60_000 + b"1]"), has_too_many_values(b'"' + b'1,\\",' * 60_000 + b'"')
     (True, False)

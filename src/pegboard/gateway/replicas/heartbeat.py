@@ -148,7 +148,7 @@ class Heartbeat:
             return
         self._failing = False
         if mine is None:
-            self._announced = -inf  # somebody else removed it
+            self._announced = -inf  # someone else removed it
         elif due:
             self._announced, self._ahead = began, mine.seen_at - began
 

@@ -1,7 +1,7 @@
 """What a client sends back to go on with a call that waits for it, so that any replica understands it (G14).
 
 A ``requestState`` names the replica that has the call, whose call it is, until when it waits, and what it waits for. It
-is no secret, and has the seal of the replicas: nobody else can make or alter one.
+is no secret, and has the seal of the replicas: no one else can make or alter one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequestState(NamedTuple):
 
     @property
     def hangs_on_owner(self) -> bool:
-        """Return whether nobody but its owner can go on with it."""
+        """Return whether no one but its owner can go on with it."""
         return not all(self.asked.values())
 
 
@@ -58,7 +58,7 @@ class StateSeal:
         return call, base64.urlsafe_b64encode(self._mac(text) + text).decode().rstrip("=")
 
     def open(self, text: object) -> RequestState | None:
-        """Return what a state says, or None where it is none of the replicas', or not any more."""
+        """Return what a state says, or None where it is none of the replicas', or not any longer."""
         if not isinstance(text, str) or len(text) > LONGEST or not text.isascii():
             return None
         try:
@@ -72,7 +72,7 @@ class StateSeal:
         return state if state.expires_at > self._now() else None
 
     def mark(self, *parts: str) -> str:
-        """Return a text that nobody else can make of these."""
+        """Return a text that no one else can make of these."""
         return self._mac(json.dumps(parts).encode())[:16].hex()
 
     def _mac(self, text: bytes) -> bytes:

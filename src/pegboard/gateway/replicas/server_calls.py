@@ -74,7 +74,7 @@ class ServerAtItsOwner:
         )
 
     async def restart(self) -> None:
-        """Stop the server, and start it anew if it was in use."""
+        """Stop the server, and start it again if it was in use."""
         await self._ask_owner("restart", repeatable=True)
 
     async def _ask_owner(
@@ -121,7 +121,7 @@ class ServerAtItsOwner:
                 yield json.loads(line)
 
     async def _send_answer(self, answer: JsonObject) -> None:
-        """Send what a client has answered; where nobody takes it any more, the call is over."""
+        """Send what a client has answered; where no one takes it any longer, the call is over."""
         with suppress(httpx2.TransportError):
             await (await self._ask(self._replica, ServerQuestion(self._server, "answer", answer))).aclose()
 
@@ -182,7 +182,7 @@ async def _ask_client(
 
 
 def _is_refused(error: BaseException | None) -> bool:
-    """Return whether a machine says that nobody listens at an address."""
+    """Return whether a machine says that no one listens at an address."""
     while error is not None:
         if isinstance(error, ConnectionRefusedError):
             return True

@@ -1,7 +1,7 @@
 """Which replica runs a server of which there is one: whoever has its lease, and keeps it by a heartbeat (G9, G14).
 
 A server begins where it is first needed. Its owner lets go of it where it is not used, or this process ends; one that
-died loses it with the end of its lease, or as soon as it is sure that nobody is there.
+died loses it with the end of its lease, or as soon as it is sure that no one is there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegboard.support.backoff import Backoff
 log = logging.getLogger("pegboard")
 
 LASTS: Final = 30.0
-"""For how long a lease counts, in seconds: as long as calls go on without the store, in which nobody can take it."""
+"""For how long a lease counts, in seconds: as long as calls go on without the store, in which no one can take it."""
 EVERY: Final = 3.0
 """How often an owner makes its leases last on, in seconds."""
 STOPS_WITHIN: Final = 10.0
@@ -131,12 +131,12 @@ class ServerLeases:
         return found is not None and found.address == self._heartbeat.own.address
 
     def note_moved(self, server: OwnedServer, replica: str) -> None:
-        """Note that a replica does not run a server any more."""
+        """Note that a replica does not run a server any longer."""
         if self._theirs.get(server) == replica:
             del self._theirs[server]
 
     def forget_replica(self, replica: str) -> None:
-        """Note that a replica has surely ended: nobody has to wait until its leases end."""
+        """Note that a replica has surely ended: no one has to wait until its leases end."""
         if len(self._gone) >= MOST:
             self._gone.clear()
         self._gone.add(replica)
@@ -145,7 +145,7 @@ class ServerLeases:
     async def is_unreachable(self, server: OwnedServer, replica: str, *, refused: bool) -> bool:
         """Return whether a replica that cannot be reached lives for long, by its heartbeat; it is asked for again else.
 
-        One that is stopping lives for a while. ``refused`` says that its machine is there and nobody listens: one that
+        One that is stopping lives for a while. ``refused`` says that its machine is there and no one listens: one that
         has no heartbeat then runs nothing, and others take its servers.
         """
         since = self._unreached.setdefault(replica, monotonic())

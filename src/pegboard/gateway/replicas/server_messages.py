@@ -16,7 +16,7 @@ from pegboard.ports import AskRefusedError, CallContext, Client, Progress
 from pegboard.ports.owned_servers import OwnedServer
 
 PATH: Final = "/replicas/servers"
-"""Where a replica takes these requests; nobody else can make them."""
+"""Where a replica takes these requests; no one else can make them."""
 _ERRORS: Final[Mapping[str, type[PegboardError]]] = {
     "timeout": UpstreamTimeoutError,
     "failed": UpstreamError,

@@ -22,7 +22,7 @@ class NamedSessions(StreamableHTTPSessionManager):
         self._replica = replica
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        """Return the transport of a new session, under its own id before anybody knows of it."""
+        """Return the transport of a new session, under its own id before anyone knows of it."""
         transport = super()._admit_session(requestor)
         if transport is None or transport.mcp_session_id is None:
             return transport

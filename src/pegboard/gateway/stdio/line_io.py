@@ -362,7 +362,7 @@ def reader_of(number: int, receive: Receive) -> Reader:
 def writer_of(number: int, changed: Callable[[], None], *others: int) -> Writer:
     """Return what writes to a descriptor, and calls ``changed`` where another number of bytes waits than before.
 
-    It is written to without blocking where that is nobody else's affair: a pipe or socket of its own.
+    It is written to without blocking where that is no one else's affair: a pipe or socket of its own.
     """
     mode = os.fstat(number)
     shared = any(os.path.samestat(mode, os.fstat(other)) for other in others)

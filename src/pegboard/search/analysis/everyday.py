@@ -2,7 +2,7 @@
 
 They stand in `everyday_words.txt`. A line has words and phrases of requests, a colon, and words of tools; it goes on in
 lines that begin with two spaces. `*` ends the beginning of a word, `..` is up to five words, and a value of a request,
-such as a path or the key of an issue, stands there as its kind in brackets. The words of tools are added to a request,
+such as a path or the key of an issue, is there as its kind in brackets. The words of tools are added to a request,
 so that they count only where what may be found has them.
 """
 
@@ -177,7 +177,7 @@ def _meanings_beginning(token: str) -> tuple[Mapping[str, float], Sequence[_Phra
 
 
 def _matches_at(items: Sequence[str], tokens: Sequence[str], at: int) -> bool:
-    """Return whether a phrase stands in a text from a place on."""
+    """Return whether a phrase is in a text from a place on."""
     for number, item in enumerate(items):
         if item == _GAP:
             rest, last = items[number + 1 :], min(len(tokens), at + MOST_BETWEEN + 1)

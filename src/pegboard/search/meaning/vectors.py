@@ -1,4 +1,4 @@
-"""The vectors of queries, of what may be found and of example requests, kept as long as somebody needs them."""
+"""The vectors of queries, of what may be found and of example requests, kept as long as someone needs them."""
 
 from __future__ import annotations
 

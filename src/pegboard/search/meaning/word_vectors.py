@@ -115,7 +115,7 @@ class WordVectors:
     """The vectors of texts.
 
     Attributes:
-        name: what it was made of, and when it was made anew; vectors of different tables do not compare.
+        name: what it was made of, and when it was made again; vectors of different tables do not compare.
         pieces: how texts are cut.
         rows: the row of each piece, as whole numbers.
         scales: what one step of each row is worth.

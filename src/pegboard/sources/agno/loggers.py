@@ -14,9 +14,9 @@ _NAMES: Final = ("agno", "agno-team", "agno-workflow")
 
 
 class _SilencedLoggers:
-    """What Agno's own import made of its loggers, put aside while anybody uses them through Pegboard.
+    """What Agno's own import made of its loggers, put aside while anyone uses them through Pegboard.
 
-    Agno logs to standard output unless somebody configured its loggers before; where the host
+    Agno logs to standard output unless someone configured its loggers before; where the host
     imported Agno itself they stay as they are.
     """
 
@@ -71,7 +71,7 @@ class QuietLoggers:
                 self._began = True
 
     def close(self) -> None:
-        """Give the loggers back as they were, once nobody else uses them."""
+        """Give the loggers back as they were, once no one else uses them."""
         if self._began:
             self._began = False
             _silence.end()

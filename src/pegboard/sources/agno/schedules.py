@@ -67,7 +67,7 @@ class AgnoSchedules:
 
 
 def _owner(text: object) -> tuple[str, str, str]:
-    """Return plugin, agent and principal as they were noted; nothing where somebody else made the schedule."""
+    """Return plugin, agent and principal as they were noted; nothing where someone else made the schedule."""
     with suppress(ValueError, TypeError):
         plugin, agent, principal = json.loads(cast("str", text))
         return str(plugin), str(agent), str(principal)

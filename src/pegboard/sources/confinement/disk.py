@@ -58,7 +58,7 @@ class RealDisk:
 
 
 def withheld_paths() -> frozenset[str]:
-    """Return what the system keeps from users, where this one is root and it keeps it from nobody."""
+    """Return what the system keeps from users, where this one is root and it keeps it from no one."""
     return _OF_ROOT if hasattr(os, "geteuid") and os.geteuid() == 0 else frozenset()
 
 

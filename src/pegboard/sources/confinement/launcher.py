@@ -200,7 +200,7 @@ def _rule_files_and_ports(policy: dict[str, Any]) -> None:
 
 
 def _grant_path(ruleset: int, path: str, rights: int) -> None:
-    """Grant rights on a path and what is below it; one that is not there any more, or is a link by now, is passed over.
+    """Grant rights on a path and what is below it; one that is no longer there, or is a link by now, is passed over.
 
     The policy has paths without links: what was a folder then may since have been replaced by what it may not reach.
     """

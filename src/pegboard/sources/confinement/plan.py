@@ -40,7 +40,7 @@ class ConfinedPlugin:
 
     ``folder`` is its own, ``reads`` what its program consists of, ``lists`` the folders in which that is looked for by
     name, ``home`` the user's folder. ``withheld`` are paths
-    that nobody gets, ``section`` is where its settings stand. ``caches`` and ``temporary`` are made for it.
+    that no one gets, ``section`` is where its settings stand. ``caches`` and ``temporary`` are made for it.
     """
 
     name: str
@@ -68,7 +68,7 @@ class _GrantedPaths:
     seen: int = 0
 
     def grant(self, path: str, *, writing: bool) -> None:
-        """Grant a path, without what in it is Pegboard's own, or nobody's."""
+        """Grant a path, without what in it is Pegboard's own, or no one's."""
         if self._is_withheld(path):
             return
         kind = self.own.kind(path)
@@ -141,7 +141,7 @@ def plan(
 
 
 def _refused_paths(confinement: Confinement, subject: ConfinedPlugin) -> Iterator[str]:
-    """Yield its own folder where that is the user's, or above: nobody meant to give that away by `true`."""
+    """Yield its own folder where that is the user's, or above: no one meant to give that away by `true`."""
     home = f"{subject.home.rstrip('/')}/"
     if OWN_FOLDER in confinement.write and subject.home and home.startswith(f"{subject.folder.rstrip('/')}/"):
         yield OWN_FOLDER

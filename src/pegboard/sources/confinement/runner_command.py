@@ -62,7 +62,7 @@ class RunnerCommand:
 
     @property
     def name(self) -> str:
-        """Return the name of the package whose program is started, or nothing where an address stands in its place."""
+        """Return the name of the package whose program is started, or nothing where an address is in its place."""
         found = _NAME.match(self.packages[0])
         return "" if found is None or _is_address(self.packages[0]) else found[1]
 

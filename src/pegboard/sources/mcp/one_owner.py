@@ -16,7 +16,7 @@ MOVES_WITHIN: Final = 60.0
 
 
 class ServerOwnership:
-    """Who runs the servers with ``instance: store``; without anybody who knows it, this process runs its own."""
+    """Who runs the servers with ``instance: store``; without anyone who knows it, this process runs its own."""
 
     __slots__ = ("owners",)
 

@@ -67,7 +67,7 @@ class McpSource:
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
     awaited are checked every ``check_every`` seconds. ``store`` keeps the logins to servers over HTTP (G11); without
-    one nobody can log in. ``resolves``: the packages of confined servers are looked for in their newest version.
+    one no one can log in. ``resolves``: the packages of confined servers are looked for in their newest version.
     ``folder`` is where servers without a ``cwd`` start; None is the current one. ``shared`` has the processes that
     boards share (G12); without it each board starts its own.
     """
@@ -272,7 +272,7 @@ class McpSource:
 
         A call that a dead server never read is made again. One that may have run is made again only where
         the tool is read-only or idempotent; the error says which it was. Raises ``UpstreamTimeoutError`` after
-        ``spec.timeout`` seconds; the server is notified that nobody waits any more.
+        ``spec.timeout`` seconds; the server is notified that no one waits any longer.
         """
         known = self._called.get((spec.name, context.scope))
         if known is not None and known[0] is spec and not overrides:
@@ -400,7 +400,7 @@ class McpSource:
     async def call_in_own_or_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
-        """Run one tool for a scope without a connection of its own: on the one that it has, else on one of nobody's.
+        """Run one tool for a scope without a connection of its own: on the one that it has, else on one of no one's.
 
         Without a scope any connection does. Raises as :meth:`call` does.
         """
@@ -469,7 +469,7 @@ class McpSource:
     def _claim(self, spec: ServerSpec, scope: str, owner: LoginOwner | None = None) -> Connection:
         """Return the connection of a scope; one that has only been listed so far becomes that one.
 
-        With an owner it shows the login of theirs, and nobody's connection becomes it.
+        With an owner it shows the login of theirs, and no one's connection becomes it.
         """
         fingerprint = self.fingerprint(spec)
         key = (spec.name, fingerprint, scope)
@@ -550,7 +550,7 @@ class McpSource:
                 log.exception("a callback for changed tools of %r failed", name)
 
     async def retain(self, specs: Iterable[ServerSpec]) -> None:
-        """Stop every server that is not among these any more."""
+        """Stop every server that is no longer among these."""
         kept = {(spec.name, self.fingerprint(spec)) for spec in specs}
         gone = [key for key in self._pool if key[:2] not in kept]
         self._called.clear()
@@ -594,7 +594,7 @@ class McpSource:
         )
 
     async def restart(self, spec: PluginSpec) -> None:
-        """Stop the connections of a server, and start those anew that were in use, as after a crash (G8)."""
+        """Stop the connections of a server, and start those again that were in use, as after a crash (G8)."""
         server = _server(spec)
         self._check(server, EMPTY)
 
@@ -664,5 +664,5 @@ def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict
 
 
 def _needs_login(spec: ServerSpec, scopes: tuple[str, ...]) -> ToolUnavailableError:
-    """Return the error for whoever has no login to a server that wants one."""
+    """Return the error for anyone who has no login to a server that wants one."""
     return Fault(reason="it requires a login", hint=login_hint(spec), scopes=scopes).error(spec)

@@ -2,5 +2,5 @@
 
 ``source.py`` is the source that board and operators see; :mod:`pegboard.sources.plugin_process.child` is the program
 that constructs the plugin. Between them passes MCP over stdio, so that a process is started, pooled, stopped and
-started anew as that of a server is. This process never imports the module of such a plugin.
+started again as that of a server is. This process never imports the module of such a plugin.
 """

@@ -86,11 +86,11 @@ class Processes(Protocol):
         ...
 
     async def restart(self, spec: PluginSpec) -> None:
-        """Stop the processes, and start those anew that were in use."""
+        """Stop the processes, and start those again that were in use."""
         ...
 
     async def retain(self, specs: Iterable[ServerSpec]) -> None:
-        """Stop every process that is not among these any more."""
+        """Stop every process that is no longer among these."""
         ...
 
     async def end_scope(self, scope: str) -> None:
@@ -315,7 +315,7 @@ class PluginProcessSource:
         return self._processes.activity()
 
     async def restart(self, spec: PluginSpec) -> None:
-        """Stop the processes of a plugin, and start those anew that were in use."""
+        """Stop the processes of a plugin, and start those again that were in use."""
         for process in self._processes_needed(spec):
             await self._processes.restart(process)
 
@@ -324,7 +324,7 @@ class PluginProcessSource:
         return [one.process for one in self._variants.values() if one.spec.name == spec.name]
 
     async def retain(self, specs: Iterable[PluginSpec]) -> None:
-        """Take over a configuration: stop the processes of plugins that are not in it any more, or otherwise."""
+        """Take over a configuration: stop the processes of plugins that are no longer in it, or otherwise."""
         self.follow(specs)
         kept = {spec.name: spec for spec in self._specs}
         self._variants = {key: one for key, one in self._variants.items() if kept.get(key[0]) == one.spec}
@@ -379,7 +379,7 @@ def _request_of(what: RequestKind, context: CallContext) -> dict[str, Any]:
 
 
 def _context_to_pass(asked: JsonObject, scope: str) -> CallContext:
-    """Return the context of a request to a process: what is asked goes along, and nobody can be asked anything."""
+    """Return the context of a request to a process: what is asked goes along, and no one can be asked anything."""
     return CallContext(scope=scope, meta={ASKED: asked})
 
 

@@ -73,7 +73,7 @@ async def output_of(arguments: Sequence[str], reference: Reference, *, hint: str
 
 
 class _Printed(asyncio.SubprocessProtocol):
-    """What a process prints: ``whole`` once it has ended and nobody can print any more, or it is too much."""
+    """What a process prints: ``whole`` once it has ended and no one can print any longer, or it is too much."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -89,7 +89,7 @@ class _Printed(asyncio.SubprocessProtocol):
             self.whole.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        """Note that nobody can print any more."""
+        """Note that no one can print any longer."""
         self._closed = True
         self._note_if_whole()
 

@@ -201,7 +201,7 @@ async def hook_answer(
 
 
 def is_abandoned(error: BaseException) -> bool:
-    """Return whether an exception means that nobody waits any more, and was not raised by the tool itself."""
+    """Return whether an exception means that no one waits any longer, and was not raised by the tool itself."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()

@@ -127,7 +127,7 @@ class _FunctionBody:
 
 
 def _own_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return the nodes of a function, without what stands in the functions and classes within."""
+    """Return the nodes of a function, without what is in the functions and classes within."""
     found: list[ast.AST] = []
     pending = list(ast.iter_child_nodes(tree))
     while pending:

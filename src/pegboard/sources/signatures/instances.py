@@ -1,6 +1,6 @@
 """Sources of plugins of this process, with what they construct: one object for each scope, closed unused (G9).
 
-A plugin is described by an object that nobody has used; the first scope that calls takes that one over. Of what
+A plugin is described by an object that no one has used; the first scope that calls takes that one over. Of what
 constructs nothing, a module, a function or an object that is there already, there is one for all.
 """
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 log = logging.getLogger("pegboard")
 
 BEGAN_ANEW: Final = "pegboard/began_anew"
-"""The key in the ``meta`` of a result whose object was constructed anew, since it was not used for a while."""
+"""The key in the ``meta`` of a result whose object was constructed again, since it was not used for a while."""
 MOST_CLOSED: Final = 10_000
 """Of how many scopes of a plugin it is known that their object was closed; the oldest is forgotten first."""
 MOST_MAKINGS: Final = 1_000
@@ -69,7 +69,7 @@ class PluginMaking:
 
 @dataclass(slots=True, kw_only=True)
 class _PluginInstance:
-    """One object, as it is made or ready, and its use; ``anew`` until an answer has said that it began anew."""
+    """One object, as it is made or ready, and its use; ``again`` until an answer has said that it began again."""
 
     task: asyncio.Task[LocalPlugin]
     idle: float | None
@@ -82,7 +82,7 @@ class _PluginInstance:
 class _PluginInstances:
     """The objects of one plugin under its overrides, by scope.
 
-    ``unassigned`` is one that nobody has used; ``asked`` answers predicates for scopes without an object, and no call
+    ``unassigned`` is one that no one has used; ``asked`` answers predicates for scopes without an object, and no call
     reaches it. ``closed`` are the scopes whose object was closed unused.
     """
 
@@ -104,7 +104,7 @@ class Instances:
     """The objects of one source's plugins; who asks for one while it is made waits for it.
 
     A failure is raised to all who wait and then forgotten, so that the next request tries again. An object that
-    nobody has used for ``idle`` seconds is closed, unless its plugin has an ``idle`` of its own; None keeps it.
+    no one has used for ``idle`` seconds is closed, unless its plugin has an ``idle`` of its own; None keeps it.
     """
 
     def __init__(self, *, idle: float | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -211,7 +211,7 @@ class Instances:
                 self._close(instance.task)
 
     async def aclose(self) -> None:
-        """Close what was constructed, and end the threads that nobody uses."""
+        """Close what was constructed, and end the threads that no one uses."""
         if self._timer is not None:
             self._timer.cancel()
         families, self._families = list(self._families.values()), {}
@@ -293,7 +293,7 @@ class Instances:
         return _PluginInstance(task=task, idle=idle if name else None, used_at=self._monotonic(), anew=anew)
 
     def _close_unused(self) -> None:
-        """Close the objects that nobody has used for so long, and look again when the next may be due."""
+        """Close the objects that no one has used for so long, and look again when the next may be due."""
         self._timer, now = None, self._monotonic()
         soonest: float | None = None
         for family in self._families.values():
@@ -362,7 +362,7 @@ def _is_ready(task: asyncio.Task[Any]) -> bool:
 
 
 def began_anew(result: CallResult, plugin: str, why: str) -> CallResult:
-    """Return a result that says that the object, or the process, that gave it began anew, and why (G9)."""
+    """Return a result that says that the object, or the process, that gave it began again, and why (G9)."""
     text = f"'{plugin}' started again: {why}, and what it kept is gone."
     return replace(
         result, content=(*result.content, {"type": "text", "text": text}), meta={**result.meta, BEGAN_ANEW: True}

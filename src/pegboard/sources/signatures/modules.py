@@ -1,7 +1,7 @@
 """Modules that stand beside a configuration: imported without taking a name from the host.
 
 Two folders may have modules of one name, and the host may have one of its own: each sees its own.
-``sys.path`` is as before after every import, and never changed in place: whoever looks through it in another
+``sys.path`` is as before after every import, and never changed in place: the person who looks through it in another
 thread would miss a folder. In ``sys.modules`` a module stays, so that functions
 can import what is imported already, only where the host could import nothing else by its name; and
 only until the last user of its folder is closed.
@@ -22,9 +22,9 @@ from types import ModuleType
 from pegboard.sources.code import forget_imports
 
 HANGS_AFTER = 5.0
-"""Seconds after which an import or a constructor that keeps the turn keeps no import waiting any more."""
+"""Seconds after which an import or a constructor that keeps the turn keeps no import waiting any longer."""
 _LOOK = 1.0
-"""Seconds after which a constructor does not wait any more for one that keeps the turn."""
+"""Seconds after which a constructor no longer waits for one that keeps the turn."""
 _constructing: set[int] = set()  # threads that construct, in their turn
 
 
@@ -66,7 +66,7 @@ class ModulesBeside:
     def visible(self, folder: str | None, module_name: str) -> Generator[None]:
         """Make the modules of a folder importable, if the wanted one is there.
 
-        One import after the other; for one that hangs nobody waits, and its folder stays importable.
+        One import after the other; for one that hangs no one waits, and its folder stays importable.
         """
         with _turn_to_import():
             if folder is None or not _in_folder(folder, module_name):
@@ -79,7 +79,7 @@ class ModulesBeside:
     def at_hand(self, folder: str | None, module_name: str) -> Generator[None]:
         """Make the modules of a folder importable while something of a module is constructed, the first time.
 
-        Later everything is imported. Nobody is kept waiting by a constructor that hangs: its folder stays importable,
+        Later everything is imported. No one is kept waiting by a constructor that hangs: its folder stays importable,
         and the others construct meanwhile.
         """
         place = folder, module_name
@@ -106,7 +106,7 @@ class ModulesBeside:
         return known
 
     def close(self) -> None:
-        """Remove the modules that nobody else uses from ``sys.modules``."""
+        """Remove the modules that no one else uses from ``sys.modules``."""
         for folder in self._used:
             known = _folders[folder]
             known.users -= 1
@@ -167,7 +167,7 @@ def _importing_from(folder: str, module_name: str, known: _ImportedFolder) -> Ge
         fresh = [(name, m) for name, m in sys.modules.copy().items() if name not in before]
         mine.update((name, module) for name, module in fresh if _is_from(folder, name, module))
         for name in _names_taken(known):
-            if not _is_under_way(name):  # in the thread of an import that nobody waits for any more
+            if not _is_under_way(name):  # in the thread of an import that no one waits for any longer
                 sys.modules.pop(name, None)
         sys.modules.update(hidden)
 

@@ -89,7 +89,7 @@ def condition_of(target: object) -> Callable[..., Any] | None:
 
 
 def constructs(target: object, overrides: JsonObject) -> bool:
-    """Return whether a target is a class or factory, and no plugin by itself: whatever it makes belongs to somebody."""
+    """Return whether a target is a class or factory, and no plugin by itself: whatever it makes belongs to someone."""
     return inspect.isclass(target) or (inspect.isroutine(target) and is_factory(target, overrides))
 
 

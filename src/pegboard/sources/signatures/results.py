@@ -167,7 +167,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _picture_in(drawn: object) -> object:
-    """Return what an object has drawn; of a bundle of its forms the picture, which stands there as base64."""
+    """Return what an object has drawn; of a bundle of its forms the picture, which is there as base64."""
     forms = drawn[0] if isinstance(drawn, tuple) and drawn else drawn
     if not isinstance(forms, Mapping):
         return drawn

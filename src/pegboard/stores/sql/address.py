@@ -26,7 +26,7 @@ class PostgresAddress:
 
     @property
     def quoted(self) -> str:
-        """Return the schema as it stands in a statement."""
+        """Return the schema as it is in a statement."""
         return '"' + self.schema.replace('"', '""') + '"'
 
     @property

@@ -159,7 +159,7 @@ class Notifications:
     # -- asking ------------------------------------------------------------------------------------
 
     async def token(self, since: float | None) -> ChangeToken:
-        """Return what the database stands at; one statement where nothing can be heard."""
+        """Return what the database is at; one statement where nothing can be heard."""
         if (known := self.known(since)) is not None:
             return known
         began = time.monotonic()
@@ -178,7 +178,7 @@ class Notifications:
         return self._token() != before
 
     def known(self, since: float | None) -> ChangeToken | None:
-        """Return what the database stands at, where that is known without a statement."""
+        """Return what the database is at, where that is known without a statement."""
         if self._hears:
             self._drain()
         return self._token() if self._hears or (since is not None and since <= self._looked_at) else None

@@ -2,7 +2,7 @@
 
 Every message is a simple query with its values in it: it may hold several statements, nothing is prepared, and nothing
 of a connection outlives a transaction. So all of it works behind a pooler that hands a connection on after each
-transaction. Statements of a transaction whose results nobody needs wait for the next message; the last one tells
+transaction. Statements of a transaction whose results no one needs wait for the next message; the last one tells
 others what has changed, and commits, so that no counter is locked while a message travels.
 """
 

@@ -144,7 +144,7 @@ def other_encoding(address: PostgresAddress, encoding: str) -> StoreError:
 
 
 def _reason(error: psycopg.Error) -> str:
-    """Return the last clause of what was said, in one line without the name of anybody."""
+    """Return the last clause of what was said, in one line without the name of anyone."""
     if error.sqlstate and error.diag.message_primary:
         return _without_names(error.diag.message_primary)
     text = str(error).strip()

@@ -40,7 +40,7 @@ def tools_refusal(tools: Sequence[Mapping[str, Any]], place: str, inside: str) -
 
     Args:
         tools: the functions: ``name``, ``description``, ``parameters``, ``strict``.
-        place: where the list stands in the request, ``tools``.
+        place: where the list is in the request, ``tools``.
         inside: what stands between an element and its fields, ``.function`` in Chat Completions.
     """
     if len(tools) > MOST_TOOLS:

@@ -86,7 +86,7 @@ class Approval:
     elicited: bool = False
 
     def as_of(self, now: float) -> Approval:
-        """Return the approval as it stands at a time: expired where it was not used by then.
+        """Return the approval as it is at a time: expired where it was not used by then.
 
         ``now`` is in seconds since the epoch.
         """

@@ -44,7 +44,7 @@ class PanelPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelGroup:
-    """A toolkit, a plugin or a name that means nothing known, with what stands in it, in order."""
+    """A toolkit, a plugin or a name that means nothing known, with what is in it, in order."""
 
     kind: Literal["toolkit", "plugin", "unknown"]
     name: str
@@ -182,7 +182,7 @@ class PanelRows:
                 return _unknown(group.name, on=self._access.switches.unknown[group.name])
 
     def members(self, group: PanelGroup) -> Iterator[PanelRow]:
-        """Yield the rows of what stands in a group, in order."""
+        """Yield the rows of what is in a group, in order."""
         return (self.member(part, tool) for part in group.parts for tool in part.members())
 
     def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:

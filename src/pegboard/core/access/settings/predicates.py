@@ -15,7 +15,7 @@ OF_RUN: Final = "run "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A predicate of a plugin as it stands in ``Tool.when``; ``variant`` is the key of the overrides."""
+    """A predicate of a plugin as it is in ``Tool.when``; ``variant`` is the key of the overrides."""
 
     plugin: str
     name: str

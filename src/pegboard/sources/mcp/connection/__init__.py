@@ -1,4 +1,4 @@
-"""One connection to a server: started once, shared, started anew."""
+"""One connection to a server: started once, shared, started again."""
 
 from typing import TYPE_CHECKING
 

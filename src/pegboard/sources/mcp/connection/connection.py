@@ -1,4 +1,4 @@
-"""Long-lived connections to MCP servers: one per (server, scope), started once, started anew (G8, G9)."""
+"""Long-lived connections to MCP servers: one per (server, scope), started once, started again (G8, G9)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TURN = 10.0
 
 
 class Connection:
-    """The connection to one server: started when needed, by one start for all, and anew after an end.
+    """The connection to one server: started when needed, by one start for all, and again after an end.
 
     The SDK's client is entered and left in one task of its own (its cancel scopes demand it); others
     only send requests through it. What is known of one start is in its ``OpenConnection``, what is known over
@@ -192,7 +192,7 @@ class Connection:
         return outcome
 
     def restart(self) -> None:
-        """Stop it, and start it anew without any pause; one that is idle stays so, and one that begins goes on."""
+        """Stop it, and start it again without any pause; one that is idle stays so, and one that begins goes on."""
         running = [live for live in self._owners.values() if live.is_open]
         if self._starting is not None and not running:
             return
@@ -243,7 +243,7 @@ class Connection:
         return remove_broken(spec.command, spec.args, environment(spec), self._last.stderr)
 
     def _failed_start(self, fault: Fault) -> Fault:
-        if fault.scopes is None:  # once somebody has logged in, nothing is to be waited for
+        if fault.scopes is None:  # once someone has logged in, nothing is to be waited for
             self.history.count_failure()
         self.history.changed()
         return fault
@@ -350,13 +350,13 @@ class Connection:
         return fault.text
 
     async def renew(self, live: OpenConnection) -> bool:
-        """Read the values anew with which a server refused a request, and return whether others are in use now.
+        """Read the values again with which a server refused a request, and return whether others are in use now.
 
         What runs over the old connection goes on to its end there.
         """
         if self._values is None or self.closing:
             return False
-        if live is not self._live:  # somebody else has renewed them, or it has ended
+        if live is not self._live:  # someone else has renewed them, or it has ended
             return True
         if not await self._values.changed():
             return False

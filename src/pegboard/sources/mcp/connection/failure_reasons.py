@@ -100,7 +100,7 @@ def http_failure(error: MCPError) -> tuple[str, int] | None:
 
 
 def wanted_scopes(error: BaseException) -> tuple[str, ...] | None:
-    """Return what a login has to allow, where a server answered that somebody has to log in; else None.
+    """Return what a login has to allow, where a server answered that someone has to log in; else None.
 
     Empty is what the issuer gives.
     """

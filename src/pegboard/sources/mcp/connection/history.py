@@ -60,7 +60,7 @@ class Fault:
         return f"{self.reason}; {self.printed}" if self.printed else self.reason
 
     def error(self, spec: ServerSpec, *, again_in: float | None = None) -> ToolUnavailableError:
-        """Return the error for whoever needs the server."""
+        """Return the error for anyone who needs the server."""
         place = (
             f"the server's command in `{spec.section}`"
             if spec.noun == "server" and spec.url is None
@@ -155,7 +155,7 @@ class ConnectionHistory:
         self.fault = None
 
     def note_failure(self, fault: Fault, start: OpenConnection | None) -> None:
-        """Note why it ended or did not come up, and report it once for each start that nobody stopped."""
+        """Note why it ended or did not come up, and report it once for each start that no one stopped."""
         self.fault = fault
         if start is not None and not start.stopped:
             self._report(fault, start, start.pid)
@@ -223,7 +223,7 @@ class ConnectionHistory:
 class PrintedLines:
     """The newest lines of a server, whichever of its processes printed them, within 200 lines and 64 KiB.
 
-    ``mask`` takes the secrets out of a line while it is whole: half of one would not be found any more.
+    ``mask`` takes the secrets out of a line while it is whole: half of one would no longer be found.
     """
 
     def __init__(self, mask: Callable[[str], str]) -> None:

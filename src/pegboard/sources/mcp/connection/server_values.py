@@ -10,7 +10,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 
 PAUSE: Final = 5.0
-"""How long values are not read anew after they were, however often a server refuses them, in seconds."""
+"""How long values are not read again after they were, however often a server refuses them, in seconds."""
 
 
 class ServerValues:
@@ -32,7 +32,7 @@ class ServerValues:
             return self._used
 
     async def changed(self) -> bool:
-        """Read the values anew for the next start, and return whether they are others than those in use."""
+        """Read the values again for the next start, and return whether they are others than those in use."""
         async with self._turn:
             if self._newer is None and self._settings.monotonic() >= self._again_at:
                 try:

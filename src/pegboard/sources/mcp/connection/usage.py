@@ -1,4 +1,4 @@
-"""The use of a connection, and its end when nobody uses it."""
+"""The use of a connection, and its end when no one uses it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pegboard.support.tasks import call_later_detached
 class ConnectionUsage:
     """The requests under way over a connection, and the timer that stops it once there have been none for a while.
 
-    ``in_flight`` counts the requests. ``stop`` is called when nobody has used it for as long as
+    ``in_flight`` counts the requests. ``stop`` is called when no one has used it for as long as
     :meth:`stop_after` says.
     """
 
@@ -37,7 +37,7 @@ class ConnectionUsage:
 
     @contextmanager
     def keep_pinned(self) -> Generator[None]:
-        """Let the connection stay up although nobody makes requests."""
+        """Let the connection stay up although no one makes requests."""
         self._pins += 1
         try:
             yield

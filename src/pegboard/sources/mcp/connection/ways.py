@@ -32,7 +32,7 @@ class ConnectionWay:
 
     @classmethod
     def from_manifest(cls, learnt: Mapping[str, str]) -> ConnectionWay:
-        """Return what stands in a manifest."""
+        """Return what is in a manifest."""
         return cls(handshake_only=str(learnt.get(_SILENT, "")), sse=learnt.get(_TRANSPORT) == "sse")
 
     @property

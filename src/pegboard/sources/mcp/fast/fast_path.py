@@ -204,7 +204,7 @@ class FastPath:
         return self.pending.get(number) if type(number) is int else None
 
     def close(self) -> None:
-        """End every call under way: nothing can be answered any more."""
+        """End every call under way: nothing can be answered any longer."""
         self.is_open = False
         for pending in self.pending.values():
             in_flight = pending.in_flight
@@ -218,7 +218,7 @@ def _is_traced() -> bool:
 
 
 def cancellation(number: int) -> bytes:
-    """Return the message that tells a server that nobody waits any more."""
+    """Return the message that tells a server that no one waits any longer."""
     params = {"requestId": number, "reason": "caller cancelled"}
     return to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 

@@ -96,7 +96,7 @@ class HttpFastPath(FastPath):
         return self.modern or self.live.http_initialized
 
     def _login_at_hand(self) -> bool:
-        """Return whether nothing has to be awaited for the login; the head of requests is made anew for a new one."""
+        """Return whether nothing has to be awaited for the login; the head of requests is made again for a new one."""
         login = self.live.login
         if login is None:
             return True
@@ -148,7 +148,7 @@ class HttpFastPath(FastPath):
         return self.head("POST", more) + b"\r\n" + body
 
     async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
-        """Post a request and return the answer; the server is notified when nobody waits any more."""
+        """Post a request and return the answer; the server is notified when no one waits any longer."""
         connection = await self._connection()
         if pending.call.forgotten != self.live.forgotten:
             self._pool.put(connection)
@@ -339,7 +339,7 @@ class _CallReceiver:
 
 
 class _IgnoringReceiver:
-    """The receiver of an answer that matters to nobody."""
+    """The receiver of an answer that matters to no one."""
 
     def __init__(self, done: asyncio.Future[None]) -> None:
         self._done = done
@@ -356,7 +356,7 @@ class _IgnoringReceiver:
         """Take note of the end."""
         self.take_answer(HttpAnswer())
 
-    def take_break(self, reason: str) -> None:  # noqa: ARG002 - nobody asks why
+    def take_break(self, reason: str) -> None:  # noqa: ARG002 - no one asks why
         """Take note of the end."""
         self.take_answer(HttpAnswer())
 

@@ -103,7 +103,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(request)
 
     def abort(self, receiver: Receiver | None = None) -> None:
-        """Close the connection, unless somebody else than the receiver uses it; the receiver gets nothing more."""
+        """Close the connection, unless someone else than the receiver uses it; the receiver gets nothing more."""
         if self._receiver is receiver:
             self._receiver = None
             self._transport.abort()
@@ -126,7 +126,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what the server sent."""
-        if self._parser is None:  # nobody asked
+        if self._parser is None:  # no one asked
             self._transport.abort()
             return
         self._head_size += len(data)

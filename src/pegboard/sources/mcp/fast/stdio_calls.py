@@ -93,7 +93,7 @@ class StdioFastPath(FastPath):
         return pending is not None
 
     def _send(self, pending: CallAroundSdk, body: bytes) -> Coroutine[Any, Any, Message]:
-        """Write a request and wait for the answer; the server is notified when nobody waits any more."""
+        """Write a request and wait for the answer; the server is notified when no one waits any longer."""
         pending.given_up = self._cancel_request
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
@@ -111,7 +111,7 @@ class StdioFastPath(FastPath):
         return await pending.wait()
 
     def _cancel_request(self, pending: CallAroundSdk) -> None:
-        """Notify the server that nobody waits for an answer that it may still give."""
+        """Notify the server that no one waits for an answer that it may still give."""
         if self._unsent.pop(pending, None) is None and pending.outcome is None:
             with suppress(anyio.ClosedResourceError):
                 self._write(cancellation(pending.number) + b"\n", ())

@@ -27,7 +27,7 @@ class Challenge:
 def challenge_of(status: int, headers: Mapping[str, str], spec: ServerSpec) -> Challenge | None:
     """Return what a refused request says of a login, or None where it can mean none.
 
-    ``headers`` has lower-case names. 401 may mean one also without the place of its metadata, which then stands at the
+    ``headers`` has lower-case names. 401 may mean one also without the place of its metadata, which then is at the
     usual ones or nowhere; 403 means one where the scope is not enough.
     """
     if not may_log_in(spec):
@@ -44,7 +44,7 @@ def challenge_of(status: int, headers: Mapping[str, str], spec: ServerSpec) -> C
 
 
 def may_log_in(spec: ServerSpec) -> bool:
-    """Return whether a login can be meant by what a server refuses: nobody configured another way."""
+    """Return whether a login can be meant by what a server refuses: no one configured another way."""
     if spec.auth is not None and spec.auth.kind == "none":
         return False
     return bool(spec.url) and not any(name.lower() == "authorization" for name in spec.headers)

@@ -55,7 +55,7 @@ async def find_issuer(web: LoginWeb, spec: ServerSpec, challenge: Challenge, wan
 
     ``wanted`` are scopes that are asked for in any case: those of before, and those that are configured.
 
-    Raises ``ToolUnavailableError`` where nobody does, or what is said of it must not be believed.
+    Raises ``ToolUnavailableError`` where no one does, or what is said of it must not be believed.
     """
     resource = await _resource(web, spec, challenge)
     if resource is None:

@@ -24,10 +24,10 @@ class LoginGrant:
     """What an issuer gave. It is a secret: it is stored sealed, and never shown.
 
     Attributes:
-        access_token: what stands in the ``Authorization`` header.
+        access_token: what is in the ``Authorization`` header.
         refresh_token: what renews it, or empty.
         obtained_at: when it was issued, in seconds since the epoch, by our clock.
-        expires_at: when the access token ends, by our clock; None where nobody said.
+        expires_at: when the access token ends, by our clock; None where no one said.
         scopes: what it allows.
         issuer: who issued it.
         resource: what it is for, as it was asked for.
@@ -38,7 +38,7 @@ class LoginGrant:
         method: how that client shows itself: none, client_secret_basic, client_secret_post.
         kind: how it was obtained: by a person's login (code), or by the gateway for itself.
         renewed: whether it was renewed since the login, with which scopes may have been lost.
-        refused: why the issuer does not renew it any more, or empty.
+        refused: why the issuer does not renew it any longer, or empty.
         login_id: which login it comes from: another one may be that of another account.
     """
 
@@ -87,7 +87,7 @@ class LoginGrant:
         return self.expires_at - ahead * (1 + random.random() * _EARLIER)  # noqa: S311 - no secret
 
     def refused_for(self, why: str) -> LoginGrant:
-        """Return the grant as one that does not count any more."""
+        """Return the grant as one that no longer counts."""
         return replace(self, refused=why)
 
 

@@ -82,7 +82,7 @@ async def register(
 ) -> Identity:
     """Register Pegboard with an issuer, and remember it; ``before`` is as whom it was registered until now.
 
-    Raises ``ToolUnavailableError`` where the issuer registers nobody: which two values to set is in the hint.
+    Raises ``ToolUnavailableError`` where the issuer registers no one: which two values to set is in the hint.
     """
     if issuer.metadata.registration_endpoint is None:
         raise ToolUnavailableError(
@@ -136,7 +136,7 @@ async def _register_client(
 
 
 async def forget(store: SealedStore, issuer: str, client_id: str) -> None:
-    """Forget as whom Pegboard was registered, since the issuer does not know it any more; a newer one stays."""
+    """Forget as whom Pegboard was registered, since the issuer does not know it any longer; a newer one stays."""
     kept = await store.sealed("identity", issuer)
     known = _read_identity(kept)
     if kept is not None and known is not None and known.client_id == client_id:

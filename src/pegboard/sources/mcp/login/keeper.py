@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 
 LEASE: Final = 10.0
-"""Seconds after which the right of a refresher ends by itself, so that a dead one holds nobody up."""
+"""Seconds after which the right of a refresher ends by itself, so that a dead one holds no one up."""
 _LEASE_AGAIN: Final = 3.0
-"""After how many seconds a refresher that is still at it takes its lease anew."""
+"""After how many seconds a refresher that is still at it takes its lease again."""
 FRESH: Final = 5.0
 """For how many seconds a grant is used before it is read again: another process may have ended or replaced it."""
 _FOR_GOOD: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-"""What an issuer answers that does not renew a grant any more."""
+"""What an issuer answers that does not renew a grant any longer."""
 _FOR_NOW: Final = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 """What an issuer answers that may renew it the next time; what is in neither set counts once the token has ended."""
 _PAUSE: Final = 1.0
@@ -52,7 +52,7 @@ log = logging.getLogger("pegboard.sources.mcp")
 class HeldGrant:
     """A grant as this process has it: its version in the store, and when it is to be renewed.
 
-    Its server refuses it though nobody else does: until ``tried_again_at`` it is taken for one that does not count.
+    Its server refuses it though no one else does: until ``tried_again_at`` it is taken for one that does not count.
     """
 
     grant: LoginGrant
@@ -80,7 +80,7 @@ class PausedIssuer(NamedTuple):
     why: str
 
     def error(self) -> ToolUnavailableError:
-        """Return the error for whoever needs the grant now."""
+        """Return the error for anyone who needs the grant now."""
         seconds = max(1, round(self.until - time.time()))
         return ToolUnavailableError(
             f"its login could not be renewed for now: {self.why}; the login is kept, and renewed in {seconds} s at the "
@@ -174,7 +174,7 @@ class GrantKeeper:
         return renewed
 
     def reject_grant(self, key: LoginGrantKey, token: str) -> None:
-        """Take a grant for one that does not count, since its server refuses it and it is not renewed any more."""
+        """Take a grant for one that does not count, since its server refuses it and it is no longer renewed."""
         held = self._held.get(key)
         if held is not None and held.grant.access_token == token:
             self._held[key] = replace(held, tried_again_at=time.time() + _AGAIN)
@@ -272,7 +272,7 @@ class GrantKeeper:
         return task
 
     async def _try_to_renew(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
-        """Return a grant renewed, or None where it is not any more, or is not for now, which is noted."""
+        """Return a grant renewed, or None where it is not any longer, or is not for now, which is noted."""
         from pegboard.sources.mcp.login.token_requests import BusyIssuerError
 
         try:
@@ -322,7 +322,7 @@ class GrantKeeper:
                 await self._store.take_lease(name, holder, seconds=LEASE)
 
     async def _ask_issuer(self, key: LoginGrantKey, held: HeldGrant) -> HeldGrant | None:
-        """Ask the issuer, and store what it gives before anybody uses it; a grant that is newer is never replaced."""
+        """Ask the issuer, and store what it gives before anyone uses it; a grant that is newer is never replaced."""
         from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 
         try:
@@ -337,12 +337,12 @@ class GrantKeeper:
             return None
         audit = _login_record(key, "refresh", "ok")
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=held.version, audit=audit)
-        if version is None:  # somebody has logged in meanwhile
+        if version is None:  # someone has logged in meanwhile
             return await self.read(key)
         return self._hold_grant(key, grant, version)
 
     async def _mark_refused(self, key: LoginGrantKey, held: HeldGrant, error: RefusedTokensError) -> None:
-        """Keep a grant that is not renewed any more, so that it is known why a login is needed."""
+        """Keep a grant that is no longer renewed, so that it is known why a login is needed."""
         refused = held.grant.refused_for(str(error))
         audit = _login_record(key, "refresh", error.code)
         version = await self._store.seal("grant", key.text, refused.to_json(), expected=held.version, audit=audit)

@@ -41,9 +41,9 @@ class McpLogins:
         self._keeper = GrantKeeper(store, self._renew_tokens, learn)
         self._pending = PendingLogins(store, self._keeper)
         self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
-        self._challenges: dict[LoginGrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
+        self._challenges: dict[LoginGrantKey, Challenge] = {}  # the last by whose login was shown, or no one's
         self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
-        self._looked_up: dict[str, float] = {}  # when it was last looked whether somebody has a login
+        self._looked_up: dict[str, float] = {}  # when it was last looked whether someone has a login
 
     async def wants_login(self, spec: ServerSpec) -> bool:
         """Return whether a server is known to want a login."""

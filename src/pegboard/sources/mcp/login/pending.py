@@ -204,7 +204,7 @@ class PendingLogins:
         return asked.pending
 
     async def _end_others(self, key: LoginGrantKey) -> None:
-        """End what else was begun for a login that stands now: nobody need complete it."""
+        """End what else was begun for a login that stands now: no one need complete it."""
         for other in [pending for (known, _), pending in self._begun.items() if known == key]:
             await self._store.seal("login", other.id, None, expected=None)
             self._finish_login(other)
@@ -220,7 +220,7 @@ class PendingLogins:
         return asked.pending if fits else None
 
     async def _take_request(self, state: str, owner: LoginOwner | None) -> LoginRequest:
-        """Return what was asked for, marked in the same breath as taken: nobody else completes it."""
+        """Return what was asked for, marked in the same breath as taken: no one else completes it."""
         number = state.partition(".")[0]
         stored = await self._store.sealed("login", number)
         asked = None if stored is None else _read_request(stored.text)
@@ -263,7 +263,7 @@ class PendingLogins:
         return ""
 
     async def wait(self, pending: PendingLogin) -> LoginState:
-        """Wait until a login is not pending any more, whichever process completes it."""
+        """Wait until a login is no longer pending, whichever process completes it."""
         changed = self._changed.setdefault(pending.id, asyncio.Event())
         backoff = Backoff(first=0.1, longest=1.0)
         try:
@@ -289,7 +289,7 @@ class PendingLogins:
             self._callback.close()
 
     def close(self) -> None:
-        """Listen no more, and ask no issuer any more."""
+        """Listen no more, and ask no issuer any longer."""
         self._tasks.cancel()
         self._callback.close()
 
@@ -312,7 +312,7 @@ def _address(issuer: Issuer, identity: Identity, redirect: str, state: str, veri
 
 
 def _require_issuer(asked: LoginRequest, said: str | None) -> None:
-    """Raise where an answer comes from somebody else than was asked (RFC 9207): compared as they stand."""
+    """Raise where an answer comes from someone else than was asked (RFC 9207): compared as they stand."""
     expected = str(asked.metadata.issuer)
     demanded = asked.metadata.authorization_response_iss_parameter_supported
     if (said is None and not demanded) or said == expected:

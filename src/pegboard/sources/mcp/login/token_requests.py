@@ -132,7 +132,7 @@ async def renew_tokens(web: LoginWeb, grant: LoginGrant) -> LoginGrant:
 
 
 async def revoke(web: LoginWeb, grant: LoginGrant) -> None:
-    """Tell the issuer that a grant is not used any more, if it takes that; its answer does not matter."""
+    """Tell the issuer that a grant is no longer used, if it takes that; its answer does not matter."""
     if not grant.revocation_endpoint:
         return
     for kind, token in (("refresh_token", grant.refresh_token), ("access_token", grant.access_token)):

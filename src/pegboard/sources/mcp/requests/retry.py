@@ -67,7 +67,7 @@ async def run_with_retry(
 
     Work that a dead server never read is done again, whatever it is. Work that may have run is done again
     only where it is ``repeatable``: read-only or idempotent. What a server refused with 401 is done again where its
-    credentials are read anew and differ (G13).
+    credentials are read again and differ (G13).
 
     ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is, and
     ``tool`` what it calls: it runs only on a connection whose list has just this definition (A4).

@@ -70,7 +70,7 @@ class Subscriptions:
         return uri in self._subscribed and self._live is not None and self._live.alive()
 
     def _remove(self, uri: str, updated: Updated) -> bool:
-        """Forget who wanted updates; return whether nobody is left."""
+        """Forget who wanted updates; return whether no one is left."""
         callbacks = self._wanted.get(uri, [])
         if updated in callbacks:
             callbacks.remove(updated)
@@ -84,7 +84,7 @@ class Subscriptions:
             self._tasks.start(self._unsubscribe())
 
     async def _unsubscribe(self) -> None:
-        """Unsubscribe from what nobody wants any more, if the server still runs."""
+        """Unsubscribe from what no one wants any longer, if the server still runs."""
         async with self._lock:
             live = self._connection.live
             if live is None or live is not self._live:
@@ -151,7 +151,7 @@ class Subscriptions:
     # -- restarts ----------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Subscribe anew wherever the connection or the stream ended, as long as somebody wants updates."""
+        """Subscribe again wherever the connection or the stream ended, as long as someone wants updates."""
         backoff = Backoff(first=0.1, longest=30.0, factor=3.0)
         with self._connection.usage.keep_pinned():
             while self._wanted:

@@ -50,7 +50,7 @@ class Launches:
 
     ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
     names of the servers that have been reported to run unconfined. ``started`` takes the number of each process.
-    ``resolves``: packages that are not pinned are looked for in their newest version, since somebody has just named
+    ``resolves``: packages that are not pinned are looked for in their newest version, since someone has just named
     them. ``folder`` is where a server without a ``cwd`` starts; None is the current one. ``refusals`` keeps what
     confined processes were refused.
     """

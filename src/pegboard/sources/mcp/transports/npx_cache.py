@@ -20,9 +20,9 @@ _ALONE: Final = ("-y", "--yes", "-q", "--quiet", "--silent", "--prefer-online", 
 """Options of npx without a value."""
 _PACKAGE: Final = ("-p", "--package")
 _HELD: Final = 10.0
-"""Seconds after which nobody holds a lock any more, which npx touches every second."""
+"""Seconds after which no one holds a lock any longer, which npx touches every second."""
 _SETTLED: Final = 60.0
-"""Seconds after which nobody installs any more, where an older npx has no lock."""
+"""Seconds after which no one installs any longer, where an older npx has no lock."""
 _LACKS: Final = ("MODULE_NOT_FOUND", "Cannot find module", "Cannot find package")
 
 
@@ -31,7 +31,7 @@ def remove_half_installed(
 ) -> bool:
     """Remove what is half installed of the packages that a command of npx starts; return whether there was anything.
 
-    What somebody installs right now is left alone, unless it is ``ours``, and has been killed.
+    What someone installs right now is left alone, unless it is ``ours``, and has been killed.
     """
     folder = installation_folder(command, args, env)
     if folder is None or not _is_half(folder) or not (ours or not _is_being_installed(folder)):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pegboard.sources.mcp.transports.npx_cache import installation_folder, packages_of
 
 _VERSION: Final = re.compile(r"(?<=.)(?:@|[=<>~!]=|[<>\[;]).*")
-"""What stands behind the name of a package."""
+"""What is behind the name of a package."""
 _SUMMARY: Final = re.compile(r"^Summary: *(.+)$", re.MULTILINE)
 _READ: Final = 64 * 1024
 """How much of a file is read, in bytes."""

@@ -361,7 +361,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self.close()
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to all that it started; return whether there was anybody."""
+        """Send a signal to all that it started; return whether there was anyone."""
         try:
             if hasattr(os, "killpg"):
                 os.killpg(self.transport.get_pid(), number)
@@ -479,10 +479,10 @@ class _InputPipe(asyncio.BaseProtocol):
 
 
 def _unread_bytes(number: int) -> int:
-    """Return how many bytes of what was written to a pipe nobody has read, nor ever will.
+    """Return how many bytes of what was written to a pipe no one has read, nor ever will.
 
-    A server that was killed a moment ago still takes what is written: without this nobody could tell
-    that its call never ran. Where somebody may still read, or the system cannot say, the answer is 0.
+    A server that was killed a moment ago still takes what is written: without this no one could tell
+    that its call never ran. Where someone may still read, or the system cannot say, the answer is 0.
     """
     with suppress(OSError, ImportError):
         import fcntl

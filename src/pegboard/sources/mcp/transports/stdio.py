@@ -186,7 +186,7 @@ class StdioTransport:
             if self.fast_path is None or not self.fast_path.fail_oversized(number):
                 answer = oversized_answer(number, live.message_limit)
                 self._process.add_line(answer.model_dump_json(by_alias=True).encode())
-        elif b'"method"' in start:  # nobody waits for it
+        elif b'"method"' in start:  # no one waits for it
             log.warning("server %r: a notification of more than %s was dropped", live.name, size(live.message_limit))
         else:
             live.close_oversized()

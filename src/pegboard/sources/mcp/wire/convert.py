@@ -17,7 +17,7 @@ _ENVELOPE = frozenset({VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, SUBSCRIPTION_K
 
 
 def tool_of(plugin: str, raw: Mapping[str, Any]) -> Tool:
-    """Return a tool as its server lists it; what we have no field for stands in ``extra``."""
+    """Return a tool as its server lists it; what we have no field for is in ``extra``."""
     output = raw.get("outputSchema")
     return Tool(
         plugin=plugin,

@@ -31,7 +31,7 @@ UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session"
 LOGIN, RENEWAL, REDIRECT = "login", "renewal", "redirect"
 
 GONE = (404, 410)
-"""Statuses of an address that requests are not redirected to any more."""
+"""Statuses of an address that requests are no longer redirected to."""
 _FOR_A_LOGIN = (401, 403)
 _SESSION_HEADER = "mcp-session-id"
 _NAMED = r"(?:the |your )?(?:mcp[- ])?session(?:[- ]id)?\b"

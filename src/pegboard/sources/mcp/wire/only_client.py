@@ -53,7 +53,7 @@ class ProcessClient:
         return self._client is not None or (self._other is not None and self._other.says_roots)
 
     def become(self, other: ProcessClient | None) -> None:
-        """Be this one from now on, also for what was asked before it was known who that is; None is nobody."""
+        """Be this one from now on, also for what was asked before it was known who that is; None is no one."""
         self._other = other
         self._met.set()
 

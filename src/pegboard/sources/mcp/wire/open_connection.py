@@ -102,7 +102,7 @@ class OpenConnection:
     - ``notify`` takes the notifications about lists other than that of tools, ``on_progress`` the progress of calls
       that are not the SDK's. ``announced`` are the lists of which a stream reports changes; ``subscribed`` is set
       once no change can be missed.
-    - ``is_open`` until no request can be answered any more; then ``closed`` is set, and ``ended`` when all that
+    - ``is_open`` until no request can be answered any longer; then ``closed`` is set, and ``ended`` when all that
       belonged to it has been stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a
       message over the limit.
     - ``shares_process``: boards may share its process; ``ends_process``: that ends with this connection, for all.
@@ -220,7 +220,7 @@ class OpenConnection:
                 params["capabilities"] = introduced_capabilities(
                     capabilities, only.declares if only is not None else EMPTY
                 )
-                if only is None and "roots" in capabilities:  # nobody says when they change
+                if only is None and "roots" in capabilities:  # no one says when they change
                     params["capabilities"]["roots"] = {}
             case {"_meta": {**meta}} if CAPABILITIES_KEY in meta:
                 declares = client.declares if client is not None else only.declares if only is not None else EMPTY
@@ -253,7 +253,7 @@ class OpenConnection:
         self.close(too_large_clause(self.message_limit))
 
     def stop(self, reason: str) -> None:
-        """End the connection because nobody needs it any more."""
+        """End the connection because no one needs it any longer."""
         self.stopped = True
         self.close(reason)
 

@@ -54,7 +54,7 @@ class RequestNumbers:
 
 
 class ConnectionEndedError(Exception):
-    """The end of a connection; ``dead``: it answers nothing any more, as far as is known."""
+    """The end of a connection; ``dead``: it answers nothing any longer, as far as is known."""
 
     def __init__(self, reason: str, in_flight: InFlight, *, dead: bool = False) -> None:
         super().__init__(reason)

@@ -226,7 +226,7 @@ class ServerRequests:
         return alias(self.name, number)
 
     def _refuse(self, request: JSONRPCRequest) -> None:
-        """Answer a request that belongs to no call, or to nobody knows which."""
+        """Answer a request that belongs to no call, or to no one knows which."""
         if self.calls:
             log.warning(
                 "server %r asked for %s while %d calls were running: refused; from now on it gets one call at a time",
@@ -246,8 +246,8 @@ class ServerRequests:
 class LogMessages:
     """The log messages of one server and those who take them.
 
-    ``calls`` are the calls under way. ``supported``: the server logs. ``modern``: its level stands in the
-    ``_meta`` of each call; else ``set_level`` tells it the lowest level that anybody wants.
+    ``calls`` are the calls under way. ``supported``: the server logs. ``modern``: its level is in the
+    ``_meta`` of each call; else ``set_level`` tells it the lowest level that anyone wants.
     """
 
     def __init__(self, calls: set[Call], tasks: BackgroundTasks) -> None:
@@ -319,7 +319,7 @@ class LogMessages:
             self._tasks.start(self._set_lowest_level())
 
     async def _set_lowest_level(self, *more: str) -> None:
-        """Tell the server the lowest level that anybody wants."""
+        """Tell the server the lowest level that anyone wants."""
         levels = {*more, *(listener.level for listener in self._listeners if listener.open)}
         levels |= {call.client.level for call in self._calls if call.client is not None}
         wanted = next((level for level in LOG_LEVELS if level in levels), None)

@@ -79,7 +79,7 @@ class Call:
             self._last = asyncio.ensure_future(_run_after(self._last, what))
 
     async def finish_asking(self) -> None:
-        """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
+        """Wait until its client knows that nothing is asked any longer: its stream ends with the call."""
         await asyncio.wait(self.tasks, timeout=_ASKED_WITHIN)
 
     async def wait_until_passed_on(self) -> None:

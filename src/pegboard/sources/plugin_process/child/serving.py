@@ -132,7 +132,7 @@ class _RequestsUnderWay:
             with self._writing:
                 while data:
                     data = data[os.write(self._sink, data) :]
-        except OSError:  # nobody reads any more
+        except OSError:  # no one reads any longer
             self.end()
 
 
