@@ -113,8 +113,8 @@ class AcceptedGrants:
         name = hashlib.blake2b(key, digest_size=16).hexdigest()
         if self._brought is not None and not is_own_store(name):
             raise StoreError(
-                f"{self._brought} was there, and you have never used it, so it is not read: it may have come with the "
-                "folder.",
+                f"{self._brought} was there, and you have never used it, so it is not read: it may have been "
+                "copied with the folder.",
                 code="store_not_own",
                 hint=f"If it is yours, name the configuration once: --config {display_path(Path(self._name or ''))}. "
                 "Else remove it.",

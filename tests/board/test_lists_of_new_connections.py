@@ -101,7 +101,7 @@ async def test_a_tool_that_is_not_listed_any_more_is_said_to_be_gone(listed: Lis
         answer = await session.call("up__look", {})
         assert (answer.status, answer.message) == (
             "tool_unavailable",
-            "'up__look' was not called: its server does not list it any more.",
+            "'up__look' was not called: its server no longer lists it.",
         )
         assert (await session.call("up__wipe", {})).status == "ok"
 

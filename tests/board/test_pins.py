@@ -189,7 +189,7 @@ async def test_a_name_of_no_server_and_no_tool_is_refused(listed: Listed) -> Non
     """A4: nothing else is accepted by mistake."""
     async with listed.opened() as board:
         for name in ("upp", "up__lok", "up/", "default"):
-            with pytest.raises(UsageError, match="no server and no tool") as caught:
+            with pytest.raises(UsageError, match="neither a server nor a tool") as caught:
                 await board.pins.accept(name)
             assert caught.value.code == "unknown_name"
         assert await board.pins.accept("up") == ()

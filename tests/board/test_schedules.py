@@ -76,9 +76,9 @@ async def test_what_is_due_runs_as_its_owner_may_now(board: Pegboard, source: Fa
 @pytest.mark.parametrize(
     ("planned", "reason"),
     [
-        (due("x"), "Agent 'clerk' may not use plugin 'jobs' any more."),
-        (due("x", agent="guest"), "Agent 'guest' may not use plugin 'jobs' any more."),
-        (due("x", agent="gone"), "There is no agent 'gone' any more."),
+        (due("x"), "Agent 'clerk' may no longer use plugin 'jobs'."),
+        (due("x", agent="guest"), "Agent 'guest' may no longer use plugin 'jobs'."),
+        (due("x", agent="gone"), "Agent 'gone' no longer exists."),
         (due("x", principal=""), "The agent that created it is unknown: let that agent create it again."),
     ],
     ids=["denied since", "never granted", "gone", "unknown"],

@@ -190,7 +190,7 @@ async def test_what_it_sets_counts_for_its_own_principal_and_agent_alone(tmp_pat
         ada = await board.session(agent="sea", session_id="other", principal="ada")
         bob = await board.session(agent="sea", session_id="other", principal="bob")
         assert (await shown(ada))["initial_toolkits"] == ["extra"]
-        assert (await ask(bob, "unset", "look"))[1].endswith("nothing has changed.")
+        assert (await ask(bob, "unset", "look"))[1].endswith("nothing was changed.")
         assert (await ada.call("look", {"what": "x"})).status == "not_found"
         assert (await ask(ada, "unset", "look"))[0] == "ok"
         assert (await ada.call("look", {"what": "x"})).status == "ok"
@@ -213,7 +213,7 @@ async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: 
         assert await ask(child, "unset", "look") == ("ok", "'look' is unchanged.")
         assert (await child.call("look", {"what": "x"})).status == "ok"
         await ask(sea, "set", "look", False)
-        assert (await ask(child, "unset", "look"))[1].endswith("nothing has changed.")
+        assert (await ask(child, "unset", "look"))[1].endswith("nothing was changed.")
         assert (await child.call("look", {"what": "x"})).status == "not_found"
 
 

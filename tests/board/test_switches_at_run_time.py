@@ -152,7 +152,7 @@ async def test_of_two_operators_who_throw_one_switch_at_once_one_is_first(config
         value = (await two.permissions.show())["bob"]["slow"]
         for error in found:
             assert error is None or isinstance(error, UsageError)
-            state = f"{'on' if value else 'off'} by now: '{record.by}' has set it meanwhile."
+            state = f"{'on' if value else 'off'} now: '{record.by}' set it in the meantime."
             assert error is None or error.message == f"The switch 'slow' of agent 'bob' is {state}"
             assert error is None or error.code == "switch_changed"
         await two.permissions.set("bob", "slow", None, by="eve", expected=value)

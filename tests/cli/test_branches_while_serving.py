@@ -87,7 +87,9 @@ async def test_what_a_branch_would_run_waits_for_a_person_and_the_rest_of_it_cou
         assert "compare_files" not in await tools_of(url) | await tools_of(f"{url}/bob")
         git("checkout", "-q", "other")
         running.until("the edited pegboard.yaml is in use now, without what waits for a person.\n")
-        assert "what widens in pegboard.yaml waits for a person, and counts once `pegboard accept`" in running.seen
+        assert (
+            "edits of pegboard.yaml that grant more wait for a person, and apply once `pegboard accept`" in running.seen
+        )
         assert "compare_files" in await tools_of(url)
         assert "compare_files" in await tools_of(f"{url}/bob")
         async with httpx2.AsyncClient() as client:
@@ -95,7 +97,7 @@ async def test_what_a_branch_would_run_waits_for_a_person_and_the_rest_of_it_cou
         assert not marker.exists()
     with serving("--port", "0", "--agent", "ada") as running:
         url = url_in(running.until("Pegboard serves MCP at "))
-        assert "waits for a person, and counts once `pegboard accept`" in running.seen
+        assert "wait for a person, and apply once `pegboard accept`" in running.seen
         await tools_of(url)
         assert not marker.exists()
 

@@ -14,7 +14,7 @@ tokens:
   eve: {token: eve-eve-eve-eve-eve-eve, agents: ["*"], console: [see, switch]}
 agents: {ada: {tools: [file, calculator], permissions: {calculator: false}}}
 """
-HOW = "and counts once `pegboard accept` or the console accepts it"
+HOW = "and apply once `pegboard accept` or the console accepts it"
 
 
 def test_what_waits_is_accepted_by_the_right_alone_and_on_record(
@@ -25,7 +25,7 @@ def test_what_waits_is_accepted_by_the_right_alone_and_on_record(
     assert run("accept").out == "Nothing waits for a person.\n"
     (folder / "pegboard.yaml").write_text(CONFIG.replace("permissions: {calculator: false}", ""))
     assert "add" not in [tool["name"] for tool in run("surface", "--agent", "ada", "--json").json["tools"]]
-    waits = "pegboard: what widens in pegboard.yaml waits for a person, "
+    waits = "pegboard: edits of pegboard.yaml that grant more wait for a person, "
     assert run("tools").err == f"{waits}{HOW}: agents.ada.permissions.calculator\n"
     for token in ("eve-eve-eve-eve-eve-eve", "nobody"):
         monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", token)

@@ -63,7 +63,7 @@ def test_one_agent_may_get_it_alone(run: Run) -> None:
         "Authorization: Bearer k3y-of-mine",
     )
     assert (ran.code, "for windsurf." in ran.out, "k3y-of-mine" in ran.out) == (0, True, False)
-    assert "Not checked, since it was not started: whether docs comes up." in ran.out
+    assert "docs was not started, so it was not checked that it works." in ran.out
     assert written()["agents"]["default"]["discoverable"] == ["git"]
     assert "k3y-of-mine" not in CONFIG.read_text()
 
@@ -104,7 +104,7 @@ def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
         (("a", "--env", "X", "--", "b"), 2, "Write --env NAME=VALUE"),
         (("a", "--agent", "nobody", "--", "b"), 3, "There is no agent 'nobody' in pegboard.yaml."),
         (("a", "--", "no-such-command"), 6, "a is not added, since it does not come up: the command 'no-such-command'"),
-        (("*", "--", "b"), 2, "The name of a server cannot hold '*', which stands for anything"),
+        (("*", "--", "b"), 2, "The name of a server cannot contain '*', which is a wildcard"),
         (("tool:x", "--", "b"), 2, "'tool:x' means the tool 'x', and cannot be the name of a server"),
         (("", "--", "b"), 2, "The name of a server cannot be empty"),
         (("a/", "--", "b"), 2, "'a/' cannot be the name of a server"),

@@ -189,7 +189,7 @@ def test_g6_accepting_says_what_it_accepts(run: Run, folder: Path) -> None:
     ran = run("check", "--probe", "--accept")
     assert (ran.code, ran.out.splitlines()[0]) == (
         0,
-        "accepted: 'up__wipe' of server 'up': it counts as it is now.",
+        "accepted: 'up__wipe' of server 'up': its current definition is in use.",
     )
     last = run("audit", "--json").json[0]
     assert (last["kind"], last["subject"], last["decision"]) == ("pin", "up/wipe", "accepted")
@@ -214,7 +214,7 @@ def test_what_says_only_since_later_that_it_destroys_nothing_is_a_warning_where_
         True,
     )
     accepted = run("check", "--accept").out.splitlines()[0]
-    assert accepted == "accepted: 'up__wipe' of server 'up': it counts as it is now."
+    assert accepted == "accepted: 'up__wipe' of server 'up': its current definition is in use."
     assert run("check", "--probe", "--strict").code == 0
 
 

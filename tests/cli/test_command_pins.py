@@ -161,7 +161,7 @@ def test_a_person_accepts_what_they_were_shown(run: Run, listed: Path, terminal:
     said = run("pins", "accept", "--all", "--by", "ada").out.splitlines()
     assert "Let 2 tools count as they are now? [y/N] y\n" in terminal.asked
     assert said == [
-        "accepted: 'up__sweep' of server 'up': it counts as it is now.",
+        "accepted: 'up__sweep' of server 'up': its current definition is in use.",
         "accepted: 'up__wipe' of server 'up': its pin is gone.",
     ]
     assert run("check", "--strict").code == 0
@@ -179,7 +179,7 @@ def test_what_a_server_says_of_itself_is_shown_and_accepted_under_its_name(run: 
     shown = run("pins", "show").out
     assert "'up' of server 'up': changed, waits\n  @@" in shown
     assert "Reads keys first." in shown
-    assert run("pins", "accept", "up/").out == "accepted: 'up' of server 'up': it counts as it is now.\n"
+    assert run("pins", "accept", "up/").out == "accepted: 'up' of server 'up': its current definition is in use.\n"
     assert run("check", "--strict").code == 0
 
 
@@ -228,7 +228,7 @@ def test_a_tool_with_warnings_is_accepted_by_its_name_alone(
         assert "! tells the model to keep something from the user" in terminal.asked
     monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
     some = run("pins", "accept", "--all")
-    assert some.out == "accepted: 'up__wipe' of server 'up': it counts as it is now.\n"
+    assert some.out == "accepted: 'up__wipe' of server 'up': its current definition is in use.\n"
     assert "stays blocked: 'up__look' says something to models" in some.err
     monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
     refused = run("pins", "accept", "up/look", "--confirm", "up__wipe", "--json")

@@ -74,7 +74,7 @@ def test_a_value_is_typed_at_the_terminal_and_shown_nowhere(kept: Path) -> None:
     os.close(slave)
     os.close(master)
     assert child.returncode == 0, err
-    assert b"Write ${keyring:GH} where the value is to stand." in out
+    assert b"Write ${keyring:GH} in place of the value." in out
     assert VALUE.encode() not in shown + out + err
     assert keyring.get_password("pegboard", "GH") == VALUE
 

@@ -347,7 +347,7 @@ def test_a_store_that_has_something_refuses_a_copy_before_anybody_is_asked(
     so_far = terminal.asked
     refused = run("store", "import", "copy.jsonl", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (3, "store_not_empty")
-    assert "let --replace remove all of that" in refused.json["error"]["hint"]
+    assert "remove its contents with --replace" in refused.json["error"]["hint"]
     assert terminal.asked == so_far
     assert run("store", "import", "copy.jsonl", "--replace").code == 0
 

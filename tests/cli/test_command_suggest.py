@@ -201,7 +201,7 @@ def test_sessions_of_more_kinds_than_are_followed_are_reported(
     used("assistant", "+writing", "pad", sessions=5)
     used("assistant", "+writing", sessions=2, first=5)
     assert run("suggest", "--agent", "assistant", "--json").json["agents"][0]["ignored"] == 2
-    assert "too many kinds of sessions are on the trail: 2 sessions." in run("suggest", "--agent", "assistant").out
+    assert "too many kinds of sessions: 2 sessions." in run("suggest", "--agent", "assistant").out
 
 
 @pytest.mark.parametrize("change", ["duration = 'long'", "reason = x'fffe'", "at = 1.5"])

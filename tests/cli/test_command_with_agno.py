@@ -24,7 +24,7 @@ def test_the_example_is_checked_loaded_and_called(run: Run, folder: Path) -> Non
     (folder / "pegboard.yaml").write_text(SEED)
     checked = run("check")
     assert checked.code == 0
-    assert "note: plugin 'scheduler' stores schedules, and nothing here runs them" in checked.out
+    assert "note: plugin 'scheduler' stores schedules, but no host runs them here" in checked.out
     assert checked.out.endswith(" 2 agents, 3 toolkits, 12 plugins.\n")
     assert run("session", "load", "data", "--agent", "researcher", "--json").json["status"] == "ok"
     assert json.loads(run("call", "create_schedule", json.dumps(JOB), "--agent", "researcher").out)["enabled"]

@@ -344,9 +344,9 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, here: Here
     bring(clone.folder, {"pegboard.yaml": json.dumps({**plain, **brought, "agents": agents}), **modules})
     surface = here("surface", "--json")
     assert {"add", "compare_files"} <= {tool["name"] for tool in json.loads(surface.stdout)["tools"]}, surface.stderr
-    assert "waits for a person, and counts once `pegboard accept`" in surface.stderr
+    assert "wait for a person, and apply once `pegboard accept`" in surface.stderr
     here("tools")
-    assert here("check", "--probe").stdout.count(": this widens and waits.") >= 5
+    assert here("check", "--probe").stdout.count(": this grants more, so it waits for a person.") >= 5
     assert [name for name, marker in ran_by.items() if marker.exists()] == []
     assert "waiting " in here("doctor").stdout
     strict = here("serve", "--strict", "--port", "0")

@@ -501,7 +501,10 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
     file = file_of(CLIENTS["cursor"], Machine(), None)
     edit = installation(file, {"command": "pegboard"}, ())
     path.write_text('{"mcpServers": {}}')
-    with pytest.raises(ConfigError, match="was changed meanwhile") as caught, edit.stage_files(keep_in=folder / "kept"):
+    with (
+        pytest.raises(ConfigError, match="was changed in the meantime") as caught,
+        edit.stage_files(keep_in=folder / "kept"),
+    ):
         pass
     assert caught.value.code == "file_changed"
     assert path.read_text() == '{"mcpServers": {}}'
@@ -533,7 +536,7 @@ def test_a_copy_that_was_changed_is_told_and_changes_nothing(run: Run, damage: b
     copy.write_bytes(damage)
     ran = run("init", "--uninstall", "cursor", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "backup_changed")
-    assert "was changed since, so it is not put back" in ran.json["error"]["message"]
+    assert "was changed after that, so it is not put back" in ran.json["error"]["message"]
     assert "pegboard.yaml. Put them back by hand" in ran.json["error"]["hint"]
     assert path.read_text() == installed
 
@@ -771,7 +774,7 @@ def test_an_environment_in_the_project_is_named_where_the_client_can_name_the_pr
     monkeypatch.setattr(sys, "prefix", str((folder / ".venv").absolute()))
     ran = run("init", "--no-check", "--install", client)
     assert (ran.code, command_of(servers_in(path)["pegboard"])[0]) == (0, named)
-    assert f"Everybody who uses {path} needs " in ran.out
+    assert f"Everyone who uses {path} needs " in ran.out
     assert run("init", "--no-check", "--install", client, "--json").json["status"] == "already_installed"
 
 

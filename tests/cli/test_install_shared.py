@@ -159,7 +159,7 @@ def test_two_installations_at_once_lose_nothing(folder: Path) -> None:
     assert [list(servers_in(path)) for path in paths.values()] == [["pegboard"]] * 3
     assert codes[1:3] == [0, 0]
     for code, error in ((codes[0], errors[0]), (codes[3], errors[3])):
-        assert code == 0 or "was changed meanwhile, and is left as it is" in error
+        assert code == 0 or "was changed in the meantime, so it was not overwritten" in error
     assert not list(folder.rglob(".pegboard.yaml.*"))
 
 

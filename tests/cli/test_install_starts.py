@@ -165,7 +165,7 @@ def test_a_server_that_asks_a_person_ends_at_its_limit_and_that_is_said(
     assert "it does not come up as Cursor starts it: it did not answer within 8 s" in ran.err
     assert "pegboard: still waiting for asks" in ran.err
     assert "Which account?" in ran.err
-    assert "It gets no terminal: if it asks a person for something, give it that by its settings." in ran.err
+    assert "It has no terminal: if it asks a person for something, put that into its settings." in ran.err
 
 
 def test_what_is_switched_off_is_not_started(run: Run, programs: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_file_that_the_client_changes_meanwhile_is_left_as_it_is_and_no_config
     )
     ran = run("init", "--install", "cursor")
     assert ran.code == 3
-    assert "was changed meanwhile, and is left as it is" in ran.err
+    assert "was changed in the meantime, so it was not overwritten" in ran.err
     assert path.read_text() == '{"mcpServers": {}}'
     assert [found for found in (Path("pegboard.yaml"), folder_of(Path("pegboard.yaml"))) if found.exists()] == []
 

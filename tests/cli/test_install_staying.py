@@ -125,7 +125,7 @@ def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(ru
     path = put(".vscode/mcp.json", SANDBOXED)
     ran = run("init", "--no-check", "--install", "vscode")
     assert ran.code == 0
-    why = "that lets it reach docs.example alone, and `confine` knows ports, not names"
+    why = "that lets it reach only docs.example, but `confine` restricts ports, not host names"
     assert f"shell stays where it is: VS Code runs it in a sandbox {why}." in ran.out
     assert list(servers_in(path)) == ["pegboard", "shell"]
     start, end = SANDBOXED.index('{"command": "mcp-shell"'), SANDBOXED.index(',\n        "git"')
@@ -368,7 +368,7 @@ def test_what_is_not_to_be_checked_is_not_asked_and_that_is_said(run: Run, argum
         cursor(docs={"url": url})
         ran = run("init", "--install", "cursor", *arguments)
     assert (ran.code, ran.err, asked) == (0, "", [])
-    assert "Not checked, since none was started: whether git, docs come up." in ran.out
+    assert "None was started, so it was not checked that git, docs work." in ran.out
 
 
 def test_a_remote_server_that_nobody_answers_for_has_not_come_up(run: Run) -> None:

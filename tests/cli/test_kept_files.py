@@ -89,7 +89,7 @@ def test_what_a_server_makes_of_the_copy_is_not_given_to_the_client(run: Run, fo
     ran = run("init", "--uninstall", "claude-code")
     assert (ran.code, ran.out, path.read_bytes()) == (1, "", before)
     assert "was changed after that, so it is not put back. Nothing was changed." in ran.err
-    assert f"The servers stand in {folder / 'pegboard.yaml'}. Put them back by hand." in ran.err
+    assert f"The servers are in {folder / 'pegboard.yaml'}. Put them back by hand." in ran.err
 
 
 def test_a_copy_that_something_else_puts_there_is_not_taken_for_the_one_that_was_kept(run: Run) -> None:

@@ -91,7 +91,7 @@ def test_an_alias_bomb_is_refused_before_it_is_written_out(writer: Writer) -> No
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     (problem,) = writer.problems("\n".join(levels))
-    assert str(problem) == "pegboard.yaml:6:5: stands for more than 500000 values."
+    assert str(problem) == "pegboard.yaml:6:5: expands to more than 500000 values."
 
 
 def test_a_huge_file_is_refused_before_it_is_read(writer: Writer) -> None:

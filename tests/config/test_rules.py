@@ -585,7 +585,7 @@ RULES: dict[str, tuple[str, ...]] = {
         "pegboard.yaml:1:58: toolkits.t.focus.tools",
         "docker",
     ),
-    "the name of an agent stands in an address": ("agents: {a/b: {}}", "bad_value", "pegboard.yaml:1:10: agents.a/b"),
+    "the name of an agent is part of a URL": ("agents: {a/b: {}}", "bad_value", "pegboard.yaml:1:10: agents.a/b"),
 }
 
 

@@ -11,7 +11,7 @@ from pegboard.config.inspection import inspect
 from pegboard.core.model.specs import CONFINE_DEFAULT, ServerSpec
 
 RUNS = "VS Code runs it in a sandbox "
-NAMES = ", and `confine` knows ports, not names"
+NAMES = ", but `confine` restricts ports, not host names"
 
 
 @pytest.fixture
@@ -65,17 +65,17 @@ def test_what_a_sandbox_allows_is_what_the_confinement_allows(
     ("server", "why"),
     [
         ({"sandbox": {"network": {"allowedDomains": ["a.example", "*.b.example"]}}},
-         f"that lets it reach a.example, *.b.example alone{NAMES}"),
-        ({"command": "npx", "args": ["-y", "notes"]}, f"that lets it fetch packages and reach nothing else{NAMES}"),
+         f"that lets it reach only a.example, *.b.example{NAMES}"),
+        ({"command": "npx", "args": ["-y", "notes"]}, f"that lets it only fetch packages{NAMES}"),
         (files(allowWrite=["."], denyWrite=["keys"]),
          "that keeps it from writing 'P/keys', but `confine` grants whole folders"),
         (files(allowWrite=["."], denyRead=[".env"]),
          "that keeps it from reading 'P/.env', which `confine` would let it read"),
         (files(denyRead=["/etc/x"]), "that keeps it from reading '/etc/x', which `confine` would let it read"),
         (files(allowWrite=["/"]), "that lets it write '/', which no confinement grants"),
-        (files(allowWrite=["*.txt"]), "that names '*.txt', and what that is only VS Code knows"),
-        (files(allowWrite=["${env:OUT}"]), "that names '${env:OUT}', and what that is only VS Code knows"),
-        (files(allowWrite=["~ada/x"]), "that names '~ada/x', and what that is only VS Code knows"),
+        (files(allowWrite=["*.txt"]), "that uses '*.txt', which only VS Code knows"),
+        (files(allowWrite=["${env:OUT}"]), "that uses '${env:OUT}', which only VS Code knows"),
+        (files(allowWrite=["~ada/x"]), "that uses '~ada/x', which only VS Code knows"),
         (files(allowRead=["x"]), "with 'filesystem.allowRead', which Pegboard does not know"),
         (files(allowWrite="x"), "with 'filesystem.allowWrite', which Pegboard does not know"),
         (files(allowWrite=[5]), "whose rules Pegboard does not know"),

@@ -4,7 +4,7 @@ import pytest
 from config_support import Writer
 
 AGAIN = " Give it another name."
-STAR = f"the name of a plugin cannot hold '*', which stands for anything.{AGAIN}"
+STAR = f"the name of a plugin cannot contain '*', which is a wildcard.{AGAIN}"
 STORE = " Write sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://host/database or memory:."
 HEADER = " Headers carry ASCII text of one line."
 
@@ -40,14 +40,14 @@ HEADER = " Headers carry ASCII text of one line."
         ),
         (
             "plugins: {'a?': {python: x}}",
-            "pegboard.yaml:1:11: plugins.a?: the name of a plugin cannot hold '?', which stands for anything." + AGAIN,
+            "pegboard.yaml:1:11: plugins.a?: the name of a plugin cannot contain '?', which is a wildcard." + AGAIN,
         ),
         *(
             (
                 f"servers: {{'{name}': {{command: x}}}}",
                 (
-                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash is "
-                    f"between a plugin and its tool.{AGAIN}"
+                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash "
+                    f"separates a plugin from its tool.{AGAIN}"
                 ),
             )
             for name in ("/", "/b", "a/", "a//b")

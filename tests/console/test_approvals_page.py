@@ -140,7 +140,7 @@ async def test_of_two_operators_the_second_reads_who_was_first(browser: Browser,
         await console.board.approvals.allow(approval.id, by="grace")
         await page.get_by_role("button", name="Deny").click()
         await expect(page.get_by_role("alert").first).to_contain_text(
-            f"Approval '{approval.id}' is allowed by now: 'grace' has decided it meanwhile."
+            f"Approval '{approval.id}' is already allowed: 'grace' decided it in the meantime."
         )
         await expect(page.get_by_role("dialog")).to_be_hidden()
         await expect(page.get_by_role("row", name=re.compile("by grace"))).to_be_visible()

@@ -222,7 +222,7 @@ async def test_what_is_another_by_now_than_the_page_showed_is_not_accepted(tmp_p
                 answer = await ada.client.post("/console/changed-tools/accept", data={"server": "up", "seen": seen})
                 assert (answer.status_code, "Nothing was accepted." in answer.text) == (409, True)
             answer = await ada.client.post("/console/changed-tools/accept", data={"server": "upp", "seen": shown[0]})
-            assert (answer.status_code, "is no server" in answer.text) == (404, True)
+            assert (answer.status_code, "is neither a server" in answer.text) == (404, True)
             assert (await ada.client.get("/console/changed-tools?server=upp")).status_code == 404
         assert len(await board.pins.list(waiting=True)) == 2
 

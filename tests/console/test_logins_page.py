@@ -211,7 +211,7 @@ async def test_g11_programs_begin_and_end_logins_of_their_operator(config: Path)
         assert await ada.ask("GET", "/api/logins") == [{**missing, "login": "held", "principals": ["bob"]}]
         [state] = await ada.ask("GET", "/api/servers")
         assert (state["login"], state["logins"]) == ("held", ["bob"])
-        assert (await bob.refused("POST", address, 400))[1].endswith("wants no login, or has one of yours that counts.")
+        assert (await bob.refused("POST", address, 400))[1].endswith("requires no login, or you have a valid one.")
         assert await ada.ask("DELETE", address) == {"ended": False}
         assert await bob.ask("DELETE", address) == {"ended": True}
         assert await ada.ask("GET", "/api/logins") == [missing]

@@ -188,7 +188,7 @@ async def test_what_is_run_elsewhere_is_unavailable_over_mcp(config: Path) -> No
     async with served(config, MODERN, person) as (board, connected):
         answer = await connected.call_tool("sign", {"text": "x"})
         assert answer.is_error
-        assert text(answer).startswith("'sign' is not available here: it is run elsewhere")
+        assert text(answer).startswith("'sign' is not available here: the host program runs it")
         assert await board.approvals.list() == ()
     assert (person.asked, ran(config)) == ([], [])
 

@@ -80,8 +80,8 @@ def test_what_only_the_other_writes_alike_is_left_to_it(value: dict[str, Any]) -
 
 def test_plain_messages_are_read_and_written_without_pydantic_core() -> None:
     code = (
-        "import sys; from pegboard.gateway.protocol.jsonrpc import dumped, parsed;"
-        "print(dumped(parsed(b'{\"a\": [1, null, true]}')).decode(), 'pydantic_core' in sys.modules)"
+        "import sys; from pegboard.gateway.protocol.jsonrpc import dump_message, parse_message;"
+        "print(dump_message(parse_message(b'{\"a\": [1, null, true]}')).decode(), 'pydantic_core' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == '{"a":[1,null,true]} False\n'

@@ -190,7 +190,7 @@ async def test_where_every_connection_has_a_call_a_new_one_is_told_so(config: Pa
         await until(lambda: running.exists() and len(running.read_text()) == 3)
         refused = await answered(await opened(url, HEALTH))
         assert refused.startswith(b"HTTP/1.1 503 ")
-        assert b"as many calls and streams open as it can" in refused
+        assert b"its limit of open calls and streams" in refused
         assert b"retry-after: 1" in refused
         (config.parent / "go").touch()
         assert [(await call).status_code for call in calls] == [200] * 3

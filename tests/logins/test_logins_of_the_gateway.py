@@ -47,7 +47,7 @@ async def test_g11_a_server_that_the_gateways_login_is_not_enough_for_asks_no_pe
         session = await board.session(agent="default", session_id="t", principal="ada")
         answer = await session.call("linear__write", {"text": "x"})
     assert (answer.status, answer.login) == ("tool_unavailable", None)
-    assert "it wants one that allows write" in answer.message
+    assert "it requires one that allows write" in answer.message
     assert "Correct `auth` in `servers: linear`" in answer.message
     assert "authorizations" not in site.counts
 

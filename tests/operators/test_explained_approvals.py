@@ -70,9 +70,7 @@ async def test_a_tool_whose_every_call_is_asked_about_is_not_callable(board: Peg
     reason = found.reasons[-1]
     assert (reason.code, reason.where.endswith("pegboard.yaml:7:7")) == ("needs_approval", True)
     assert reason.text == "Every call of it needs the approval of a person: approve.wipe is always."
-    assert found.verdict.startswith(
-        "Agent 'assistant' may call 'wipe', and no call runs before a person has approved it."
-    )
+    assert found.verdict.startswith("Agent 'assistant' may call 'wipe', and each call needs the approval of a person.")
     assert [(fix.kind, fix.code) for fix in found.fixes] == [("approve", "needs_approval")]
     session = await board.session(agent="assistant", session_id="s")
     assert (await session.call("wipe", {"path": "a"})).status == "needs_approval"
@@ -81,8 +79,8 @@ async def test_a_tool_whose_every_call_is_asked_about_is_not_callable(board: Peg
 @pytest.mark.parametrize(
     ("name", "where", "text"),
     [
-        ("write", "pegboard.yaml:8:7", "Whether a person approves a call of it first depends on its argument 'path'."),
-        ("move", "pegboard.yaml:4:3", "Whether a person approves a call of it first depends on its arguments."),
+        ("write", "pegboard.yaml:8:7", "Whether a call needs approval depends on its argument 'path'."),
+        ("move", "pegboard.yaml:4:3", "Whether a call needs approval depends on its arguments."),
     ],
 )
 async def test_where_a_rule_or_a_hook_looks_at_arguments_a_call_may_need_it(
@@ -102,7 +100,7 @@ async def test_a_standing_allowance_is_a_reason_and_makes_it_callable_for_whom_i
     assert asked is not None
     await board.approvals.allow(asked.id, by="grace", lasts="session")
     found = await explained(board, "wipe")
-    text = "Every call of it in this session runs unasked: 'grace' has allowed it."
+    text = "Every call of it in this session runs without a question: 'grace' allowed it."
     assert (found.callable, found.reasons[-1].code, found.reasons[-1].text) == (True, "standing_approval", text)
     assert not (await explained(board, "wipe", session="other")).callable
     await board.approvals.allow(asked.id, by="grace", lasts="always")

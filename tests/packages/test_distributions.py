@@ -141,14 +141,20 @@ def test_the_code_alone_is_the_library_and_says_how_the_rest_is_added(dist: Path
     assert install[-1].startswith("pegboard-slim[mcp] @ file:")
     uv(*install, env={"VIRTUAL_ENV": str(python.parents[1])})
     assert "--probe" in ran(python.with_name("pegboard"), "check", "--help", env=ENVIRONMENT).stdout
-    assert shown(python, "from pegboard.mcp_extra import lacking; print(repr(lacking()))") == "''"
+    assert (
+        shown(python, "from pegboard.mcp_extra import missing_requirements; print(repr(missing_requirements()))")
+        == "''"
+    )
 
 
 def test_the_one_without_code_brings_everything_and_its_removal_leaves_the_library(dist: Path, python: Path) -> None:
     """They have one command between them: removing either takes it, and installing the other again gives it back."""
     command = python.with_name("pegboard")
     pip(python, "install", "pegboard", dist=dist)
-    assert shown(python, "from pegboard.mcp_extra import lacking; print(repr(lacking()))") == "''"
+    assert (
+        shown(python, "from pegboard.mcp_extra import missing_requirements; print(repr(missing_requirements()))")
+        == "''"
+    )
     assert shown(python, SHOW_LINE) == "uv pip install 'pegboard[keyring]' ddgs"
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     version = ran(command, "--version", env=ENVIRONMENT).stdout

@@ -156,8 +156,9 @@ def test_p6_a_missing_package_is_answered_with_the_line_that_installs_it(tmp_pat
 
 def test_nothing_of_agno_is_imported_before_a_toolkit_is_loaded():
     script = (
-        "import sys; from pegboard.sources.agno import AgnoSource; from pegboard.sources.registry import registered; "
-        "registered(); AgnoSource(); "
+        "import sys; from pegboard.sources.agno import AgnoSource; "
+        "from pegboard.sources.registry import registered_plugins; "
+        "registered_plugins(); AgnoSource(); "
         "print([m for m in ('agno', 'pydantic', 'mcp', 'docstring_parser') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -170,14 +171,14 @@ def test_agno_writes_nothing_to_standard_output():
         import asyncio
         from pegboard.ports import CallContext
         from pegboard.sources.agno import AgnoSource
-        from pegboard.sources.registry import registered
+        from pegboard.sources.registry import registered_plugins
         from pegboard.sources.stdout import reserved_stdout
         async def main():
-            source, spec = AgnoSource(), registered()["calculator"]
+            source, spec = AgnoSource(), registered_plugins()["calculator"]
             divide = next(t for t in (await source.describe(spec, {})).tools if t.name == "divide")
             result = await source.call(spec, {}, divide, {"a": 1, "b": 0}, CallContext())
             assert "zero" in str(result.content).lower(), result
-            bad = registered()["python"]
+            bad = registered_plugins()["python"]
             tools = {t.name: t for t in (await source.describe(bad, {})).tools}
             await source.call(bad, {}, tools["run_python_code"], {"code": "print('noise')"}, CallContext())
         with reserved_stdout():

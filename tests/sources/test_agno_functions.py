@@ -264,9 +264,9 @@ def test_without_agno_the_packaged_counterpart_stands_in_for_file(tmp_path):
         sys.modules["agno"] = None
         from pegboard.errors import ToolUnavailableError
         from pegboard.sources.agno import AgnoSource
-        from pegboard.sources.registry import registered
+        from pegboard.sources.registry import registered_plugins
         async def main():
-            source, spec = AgnoSource(), registered()["file"]
+            source, spec = AgnoSource(), registered_plugins()["file"]
             print(*(tool.name for tool in (await source.describe(spec, {})).tools))
             try:
                 await source.describe(spec, {"base_dir": "."})

@@ -128,7 +128,7 @@ def test_a_policy_of_too_many_paths_is_refused_with_what_to_do() -> None:
     with pytest.raises(ToolUnavailableError) as caught:
         policy.text()
     assert caught.value.text == (
-        "it cannot be confined: too much lies in /srv/app beside Pegboard's own files. "
+        "it cannot be confined: /srv/app contains too much next to Pegboard's own files. "
         "Name the folders that it needs under `confine: {write: [...]}`."
     )
 

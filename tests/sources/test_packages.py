@@ -91,7 +91,7 @@ async def test_a_package_that_was_removed_is_unavailable():
 
 
 def test_a_package_on_the_path_of_another_process_is_found():
-    script = "from pegboard.sources.packages import installed; print(*sorted(installed()))"
+    script = "from pegboard.sources.packages import installed_plugins; print(*sorted(installed_plugins()))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ACME)}
     )

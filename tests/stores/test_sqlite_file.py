@@ -247,7 +247,7 @@ async def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
 
 async def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pegboard.db").symlink_to(tmp_path / "missing" / "pegboard.db")
-    assert "link to nowhere" in (await refused(tmp_path / "pegboard.db")).message
+    assert "broken link" in (await refused(tmp_path / "pegboard.db")).message
 
 
 async def test_a_device_or_pipe_is_refused(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def owner_of(given: str, tokens: Sequence[Token], right: Right, agent: str | Non
 
     token = token_of(given, tokens)
     if token is None:
-        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.", tokens, right)
+        raise _needs_operator(f"The token in {VARIABLE} is not in `tokens:`.", tokens, right)
     if right not in token.rights:
         raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.", tokens, right)
     if token.agents is not None and agent not in token.agents:

@@ -109,7 +109,7 @@ def print_accepted(found: Sequence[PinView], printer: Printer) -> int:
         printer.document([row_json(one) for one in found])
         return DONE
     for one in found:
-        what = "its pin is gone" if one.status == "gone" else "it counts as it is now"
+        what = "its pin is gone" if one.status == "gone" else "its current definition is in use"
         printer.say(f"accepted: '{one.name}' of server '{one.plugin}': {what}.")
     if not found:
         printer.say("There is nothing to accept.")

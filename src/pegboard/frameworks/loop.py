@@ -60,7 +60,7 @@ _FORMS: Final[Mapping[str, ProviderForm]] = {
     form.name: form for form in (AnthropicMessages(), OpenAIResponses(), OpenAIChat())
 }
 _IN_ANSWERS: Final = Host(delivery=("result",))
-_NO_OBJECT: Final = "The arguments are no JSON object. The call has not run."
+_NO_OBJECT: Final = "The arguments are not a JSON object. The call has not run."
 
 log = logging.getLogger("pegboard")
 

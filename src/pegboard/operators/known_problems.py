@@ -322,8 +322,8 @@ def claims(services: Services) -> Iterator[Problem]:
             yield Problem(
                 severity="warning",
                 code="read_only_later",
-                message=f"'{tool.wire}' now claims to be read-only, which server '{plugin.name}' did not say of it"
-                " when it was first seen; it does not count as read-only.",
+                message=f"'{tool.wire}' now claims to be read-only, which server '{plugin.name}' did not claim"
+                " when it was first seen; it is not treated as read-only.",
                 hint=ACCEPT,
                 place=plugin.place,
             )

@@ -127,7 +127,7 @@ async def test_a_secret_in_the_arguments_is_neither_shown_nor_stored(config: Pat
         assert again.approval is not None
         await board.approvals.allow(again.approval.id, by="grace")
         assert (await session.resume(again.approval.id)).status == "ok"
-        with pytest.raises(UsageError, match="no result is handed in"):
+        with pytest.raises(UsageError, match="no result can be passed in"):
             await session.resume((await asked(session)).id, result="done")
     assert secret.encode() not in written(tmp_path)
     assert len(ran(tmp_path)) == 2
@@ -177,7 +177,7 @@ async def test_of_two_operators_who_decide_at_once_one_wins_and_the_other_reads_
     (lost,) = [answer for answer in answers if isinstance(answer, UsageError)]
     (won,) = [answer for answer in answers if isinstance(answer, Approval)]
     assert lost.code == "approval_changed"
-    assert lost.message == f"Approval '{approval.id}' is {won.status} by now: '{won.by}' has decided it meanwhile."
+    assert lost.message == f"Approval '{approval.id}' is already {won.status}: '{won.by}' decided it in the meantime."
     assert await board.services.store.approval(approval.id) == won
     await board.approvals.allow(approval.id, by="grace", expected=won.status)
     assert (await ada.resume(approval.id)).status == "ok"

@@ -85,7 +85,7 @@ async def test_what_is_run_elsewhere_is_resumed_with_its_result(ada: Session, bo
     asked = await ada.call("sign", {"text": "x"})
     assert asked.approval is not None
     assert (asked.status, asked.approval.kind) == ("needs_approval", "external")
-    with pytest.raises(UsageError, match="run elsewhere") as elsewhere:
+    with pytest.raises(UsageError, match="run by the host program") as elsewhere:
         await board.approvals.allow(asked.approval.id, by="grace")
     assert elsewhere.value.code == "approval_kind"
     done = await ada.resume(asked.approval.id, result={"signature": "abc"})

@@ -102,8 +102,8 @@ def _refuse_unanswerable(snapshot: Snapshot, tool: Tool, demand: Demand) -> Call
     """Return the answer to a call that no one can be asked about in this session."""
     if demand.kind == "external" and snapshot.info.host.calls_through:
         message = (
-            f"'{tool.wire}' is not available here: it is run elsewhere and its result handed in, which only a "
-            "program that uses Pegboard as a library can do."
+            f"'{tool.wire}' is not available here: the host program runs it and passes its result in, which "
+            "only a program that uses Pegboard as a library can do."
         )
         return answer("tool_unavailable", message, tool=tool)
     if not snapshot.info.stable:
@@ -186,8 +186,8 @@ async def _arguments(gated: GatedCall, approval: Approval) -> Passed:
     if digest(key, canonical(filled)) == approval.binding.arguments:
         return filled
     message = (
-        f"What was filled in for '{gated.tool.wire}' holds a secret, which only the process that was given it has, "
-        "and it was not called."
+        f"What was filled in for '{gated.tool.wire}' holds a secret, which only the process that received it has. "
+        "It was not called."
     )
     return answer("refused", message, tool=gated.tool)
 

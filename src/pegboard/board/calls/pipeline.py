@@ -325,7 +325,7 @@ async def _decide_after_change(call: CallRequest, snapshot: Snapshot, decided: D
         if isinstance(changed, CallAnswer):
             return snapshot, changed
         return await _execute(call, snapshot, changed, again=False)
-    why = "lists it with another definition here" if listed else "does not list it any more"
+    why = "lists it with another definition here" if listed else "no longer lists it"
     failed = answer("tool_unavailable", f"'{tool.wire}' was not called: its server {why}.", tool=tool)
     _note_call(call, snapshot, decided, failed.status, error=failed.message)
     return snapshot, failed

@@ -211,7 +211,7 @@ def _read_available(number: int, file: str) -> bytes:
     while len(data) <= LARGEST_FILE:
         if poller is not None and not poller.poll(ARRIVAL * 1000):
             hint = "No process writes to it. Name a file, or write to it first."
-            raise fault(file, "file_unreadable", f"gave nothing for {ARRIVAL:g} s.", hint=hint)
+            raise fault(file, "file_unreadable", f"sent nothing for {ARRIVAL:g} s.", hint=hint)
         try:
             chunk = os.read(number, 65_536)
         except BlockingIOError:

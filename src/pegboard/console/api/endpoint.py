@@ -113,7 +113,7 @@ async def body_of(request: Request, kind: Any) -> Any:
     body = await request.body()
     if len(body) > LARGEST:
         raise UsageError(
-            f"The body has {len(body):,} bytes; at most {LARGEST:,} are read.", code="body_too_large", hint=_SEE
+            f"The body has {len(body):,} bytes; at most {LARGEST:,} are allowed.", code="body_too_large", hint=_SEE
         )
     _require_plain(body)
     try:

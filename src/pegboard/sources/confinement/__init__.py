@@ -38,7 +38,7 @@ __all__ = [
 # Most starts confine nothing.
 _LATE = {
     "command": "available caches_of confined_command given_files line_for made_temporary named_paths"
-    " points_to_socket policy_for removed",
+    " points_to_socket policy_for remove_folder",
     "disk": "SYSTEM",
     "kept_refusals": "KeptRefusals",
     "policy": "ConfinementPolicy",

@@ -166,7 +166,7 @@ class CopyReader:
         try:
             return json.loads(body + b"}")
         except ValueError:
-            self._refuse("This is no JSON")
+            self._refuse("This is not JSON")
 
     def _record(self, kind: str, value: Any) -> CopiedRecord:
         fields = KINDS.get(kind)
