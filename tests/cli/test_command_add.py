@@ -103,7 +103,7 @@ def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
         (("a", "--header", "X: 1", "--", "b"), 2, "--header is for an address"),
         (("a", "--env", "X", "--", "b"), 2, "Write --env NAME=VALUE"),
         (("a", "--agent", "nobody", "--", "b"), 3, "There is no agent 'nobody' in pegboard.yaml."),
-        (("a", "--", "no-such-command"), 6, "a is not added, since it does not come up: the command 'no-such-command'"),
+        (("a", "--", "no-such-command"), 6, "a is not added, because it does not start: the command 'no-such-command'"),
         (("*", "--", "b"), 2, "The name of a server cannot contain '*', which is a wildcard"),
         (("tool:x", "--", "b"), 2, "'tool:x' means the tool 'x', and cannot be the name of a server"),
         (("", "--", "b"), 2, "The name of a server cannot be empty"),
@@ -217,7 +217,7 @@ def test_of_a_server_what_is_named_changes_and_everything_else_stays(run: Run) -
         (("git",), 2, "There is nothing to change."),
         (("git", "--header", "X: 1"), 2, "--header is for an address"),
         (("git", "--env", "X"), 2, "Write --env NAME=VALUE"),
-        (("git", "--", "no-such-command"), 6, "git is not changed, since it does not come up"),
+        (("git", "--", "no-such-command"), 6, "git is not changed, because it does not start"),
     ],
 )
 def test_what_cannot_be_changed_is_one_clear_error_and_nothing_changes(

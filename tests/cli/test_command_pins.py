@@ -229,7 +229,7 @@ def test_a_tool_with_warnings_is_accepted_by_its_name_alone(
     monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
     some = run("pins", "accept", "--all")
     assert some.out == "accepted: 'up__wipe' of server 'up': its current definition is in use.\n"
-    assert "stays blocked: 'up__look' says something to models" in some.err
+    assert "stays blocked: 'up__look' contains text for models" in some.err
     monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
     refused = run("pins", "accept", "up/look", "--confirm", "up__wipe", "--json")
     assert (refused.json["error"]["code"], "--confirm up__look" in refused.json["error"]["hint"]) == (

@@ -242,7 +242,7 @@ def test_g11_what_is_sealed_leaves_the_store_sealed_and_is_opened_by_its_key_alo
 ) -> None:
     """G11: the command says so, before and after."""
     said = run("store", "export", "copy.jsonl")
-    assert "1 secret, opened by the key in PEGBOARD_KEY and by no other." in said.out
+    assert "1 secret, opened by the key in PEGBOARD_KEY only." in said.out
     assert b"the token of a login" not in (kept / "copy.jsonl").read_bytes()
     assert (kept / "copy.jsonl").stat().st_mode & 0o777 == 0o600
     configured(kept, OTHER, "other.yaml")
@@ -260,7 +260,7 @@ def test_g11_everything_is_sealed_anew_and_said(run: Run, kept: Path, monkeypatc
     monkeypatch.setenv("PEGBOARD_KEY", new)
     left = run("store", "rekey")
     assert left.code == 1
-    assert "1 secret, 0 sealed again with the key in PEGBOARD_KEY. 1 are opened by no key" in left.out
+    assert "1 secret, 0 sealed again with the key in PEGBOARD_KEY. 1 cannot be opened with any key" in left.out
     monkeypatch.setenv("PEGBOARD_SECOND_KEY", KEY)
     assert run("store", "check", "--json").json["sealed"]["opened"] == {"variable": 0, "second": 1}
     done = run("store", "rekey", "--json")
@@ -307,7 +307,7 @@ def test_a5_a_copy_is_put_in_only_where_a_person_agrees(run: Run, kept: Path, mo
         "by Pegboard 0.1.0, of a store of the kind sqlite. The present contents of the store are removed: session: 1"
         in asked_for
     )
-    assert f"Let it be the store at {kept / 'state' / 'pegboard.db'}? [y/N]" in asked_for
+    assert f"Import it into the store at {kept / 'state' / 'pegboard.db'}? [y/N]" in asked_for
     monkeypatch.setattr(person, "TERMINAL", "/nowhere")
     assert run("store", "import", "copy.jsonl", "--replace", "--json").json["error"]["code"] == "needs_operator"
 

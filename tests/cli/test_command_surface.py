@@ -6,7 +6,9 @@ import pytest
 from command_support import Run
 
 
-@pytest.mark.parametrize(("client", "code", "words"), [("nope", 2, "not a client"), ("cursor", 1, "not valid JSON")])
+@pytest.mark.parametrize(
+    ("client", "code", "words"), [("nope", 2, "not a known client"), ("cursor", 1, "not valid JSON")]
+)
 def test_an_unknown_client_or_a_broken_file_of_one_is_one_line(
     run: Run, folder: Path, client: str, code: int, words: str
 ) -> None:

@@ -136,7 +136,7 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
         ("[1]", "an array, not a JSON object"),
         ('"text"', "a string, not a JSON object"),
         ("null", "null, not a JSON object"),
-        ('{"text": NaN}', "NaN is no JSON value"),
+        ('{"text": NaN}', "NaN is not a JSON value"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )

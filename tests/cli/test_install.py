@@ -566,7 +566,7 @@ def test_a_file_that_is_read_only_is_left_as_it_is(run: Run, client: str) -> Non
     ):
         ran = run(*arguments)
         assert (ran.code, ran.out) == (1, "")
-        assert "is read-only, and is left as it is" in ran.err
+        assert "is read-only, so it was not changed" in ran.err
     assert path.read_bytes() == before
     assert not Path("pegboard.yaml").exists()
     path.chmod(0o644)

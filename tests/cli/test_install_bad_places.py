@@ -152,7 +152,7 @@ def test_a_server_that_needs_longer_than_three_minutes_moves_where_its_client_wa
     before = placed(CURSOR, slow={"command": command})
     ran = run("init", "--install", "cursor")
     assert (ran.code, CURSOR.read_bytes(), CONFIG.exists(), running(programs)) == (6, before, False, [])
-    assert "slow: it does not come up as Cursor starts it: it did not answer within 1 s" in ran.err
+    assert "slow: it does not start when Cursor starts it: it did not answer within 1 s" in ran.err
     path = put("home/.codex/config.toml", f"[mcp_servers.slow]\ncommand = '{command}'\nstartup_timeout_sec = 300\n")
     ran = run("init", "--install", "codex", "--json")
     assert (ran.code, ran.json["servers"], list(servers_in(path))) == (0, ["slow"], ["pegboard"])
@@ -183,12 +183,12 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_nothing_changes(
     before = placed(CURSOR, fetched={"command": command, "args": args})
     ran = run("init", "--install", "cursor", *more)
     assert (ran.code, ran.out, CURSOR.read_bytes(), CONFIG.exists()) == (6, "", before, False)
-    assert "fetched: it does not come up as Cursor starts it" in ran.err
+    assert "fetched: it does not start when Cursor starts it" in ran.err
     assert "did not answer within 3 s" in ran.err
     assert not list(Path("home/npm_config_cache").glob("_npx/*/node_modules"))
     ran = run("add", "fetched", *more, "--", command, *args)
     assert (ran.code, ran.out, CONFIG.exists()) == (6, "", False)
-    assert "fetched is not added, since it does not come up" in ran.err
+    assert "fetched is not added, because it does not start" in ran.err
     assert silent_registry in os.environ.values()
 
 
@@ -203,7 +203,7 @@ def test_without_a_terminal_and_without_tokens_what_widens_says_what_stands_for_
             [sys.executable, "-m", "pegboard", *command], capture_output=True, text=True, start_new_session=True
         )
         assert (ran.returncode != 0, ran.stdout, ran.stderr.count("\n")) == (True, "", 1), ran.stderr
-        assert "there is no terminal to ask at. Nothing was changed." in ran.stderr
+        assert "there is no terminal to ask in. Nothing was changed." in ran.stderr
         assert all(
             way in ran.stderr
             for way in ("`-it`", "the console", "`tokens:` of the configuration", "PEGBOARD_OPERATOR_TOKEN")

@@ -270,7 +270,7 @@ def test_a_server_with_other_tools_through_pegboard_stays_with_its_client(
     found = run("init", "--install", "cursor", "--json").json
     (staying,) = found["staying"]
     assert (staying["name"], found["servers"]) == ("odd", ["git"])
-    assert "it comes up as Cursor starts it, and not through Pegboard" in staying["reason"]
+    assert "it starts when Cursor starts it, but not through Pegboard" in staying["reason"]
     assert "SERVED_TO is not set" in staying["reason"]
     assert "name it under its `env`" in staying["reason"]
     value = json.loads(CURSOR.read_text())

@@ -148,7 +148,7 @@ def test_a_server_that_does_not_come_up_stays_with_the_client_and_the_reason_is_
     before_all = files_in(folder)
     ran = run("init", "--install", "cursor")
     assert (ran.code, ran.out, files_in(folder)) == (6, "", before_all)
-    assert "left as it is, since none of its servers can be moved" in ran.err
+    assert "left as it is, because none of its servers can be moved" in ran.err
     assert run("init", "--no-check", "--install", "cursor").code == 0
 
 
@@ -162,7 +162,7 @@ def test_a_server_that_asks_a_person_ends_at_its_limit_and_that_is_said(
     before = files_in(folder)
     ran = run("init", "--install", "cursor")
     assert (ran.code, files_in(folder), running(programs)) == (6, before, [])
-    assert "it does not come up as Cursor starts it: it did not answer within 8 s" in ran.err
+    assert "it does not start when Cursor starts it: it did not answer within 8 s" in ran.err
     assert "pegboard: still waiting for asks" in ran.err
     assert "Which account?" in ran.err
     assert "It has no terminal: if it asks a person for something, put that into its settings." in ran.err

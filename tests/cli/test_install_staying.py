@@ -186,7 +186,7 @@ def test_a_server_that_refuses_everybody_and_names_no_login_has_not_come_up(run:
         ran = run("init", "--install", "cursor", "--json").json
         ((name, reason),) = [one.values() for one in ran["staying"]]
         assert (name, ran["servers"], servers_in(path)["docs"]) == ("docs", ["git"], entry)
-        assert reason.startswith("it does not come up as Cursor starts it: it answered HTTP 401")
+        assert reason.startswith("it does not start when Cursor starts it: it answered HTTP 401")
 
 
 def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Run) -> None:
@@ -315,7 +315,7 @@ def test_a_key_of_a_login_without_a_meaning_here_is_a_warning_at_its_place(run: 
     [
         (
             {"authProviderType": "google_credentials"},
-            "Cursor logs in to it with what only Cursor has (authProviderType: google_credentials)",
+            "Cursor logs in to it in its own way (authProviderType: google_credentials)",
         ),
         ({"auth": "magic"}, "how Cursor logs in to it is not known here (auth: magic)"),
         (
@@ -336,7 +336,7 @@ def test_a_configuration_made_of_a_clients_file_is_without_what_only_the_client_
     """It says so; the file of the client stays unchanged, and so does what else is in it."""
     docs = {"url": "http://127.0.0.1:9/mcp", "authProviderType": "google_credentials"}
     put(".gemini/settings.json", json.dumps({"mcpServers": {"docs": docs, "git": {"command": "mcp-server-git"}}}))
-    why = "Gemini CLI logs in to it with what only Gemini CLI has (authProviderType: google_credentials)"
+    why = "Gemini CLI logs in to it in its own way (authProviderType: google_credentials)"
     ran = run("init", "--from", ".gemini/settings.json")
     assert f"docs is excluded: {why}." in ran.out.splitlines()
     assert list(yaml.safe_load(Path("pegboard.yaml").read_text())["servers"]) == ["git"]
@@ -375,7 +375,7 @@ def test_a_remote_server_that_nobody_answers_for_has_not_come_up(run: Run) -> No
     path = cursor(gone={"url": "http://127.0.0.1:1/mcp"})
     ran = run("init", "--install", "cursor")
     assert (ran.code, list(servers_in(path))) == (0, ["pegboard", "gone"])
-    assert "gone stays where it is: it does not come up as Cursor starts it: " in ran.out
+    assert "gone stays where it is: it does not start when Cursor starts it: " in ran.out
     assert "Start the server, or correct `url`." in ran.out
     assert "Run it again once that is corrected: pegboard init --install cursor" in ran.out
 

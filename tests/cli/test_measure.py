@@ -285,7 +285,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(run: Run, monkeypatch: p
     for arguments in (("measure", "pipe"), ("check", "--config", "pipe")):
         ran = run(*arguments)
         assert ran.code == 1
-        assert "pipe: gave nothing for 0.1 s." in ran.out + ran.err
+        assert "pipe: sent nothing for 0.1 s." in ran.out + ran.err
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def daemons() -> list[int]:
     found: list[int] = []
     for log in runtime().glob("*.log"):
         for line in log.read_text().splitlines():
-            if "it listens: process " in line:
+            if "listening: process " in line:
                 number = int(line.partition("process ")[2].partition(",")[0])
                 if Path(f"/proc/{number}").exists():
                     found.append(number)

@@ -120,7 +120,7 @@ async def test_one_key_accepts_every_tool_of_a_server(browser: Browser, listed: 
         await fetch(console.board)
         await console.sign_in(page)
         await page.goto("/console")
-        item = page.locator("#attention li", has_text="2 tools of server 'up' wait to be looked at")
+        item = page.locator("#attention li", has_text="2 tools of server 'up' wait for a person")
         await expect(item).to_contain_text("'look', 'wipe'")
         await tab_to(page, item.get_by_role("link", name=re.compile("^Review tools of up$")))
         await page.keyboard.press("Enter")
@@ -133,7 +133,7 @@ async def test_one_key_accepts_every_tool_of_a_server(browser: Browser, listed: 
         await expect(page.get_by_role("main")).to_contain_text("No changed tools.")
         assert not await console.board.pins.list(waiting=True)
         await page.goto("/console")
-        await expect(page.get_by_role("main")).not_to_contain_text("wait to be looked at")
+        await expect(page.get_by_role("main")).not_to_contain_text("wait for a person")
 
 
 async def test_hostile_names_and_hidden_characters_are_text_that_can_be_read(browser: Browser, listed: Listed) -> None:
@@ -155,7 +155,9 @@ async def test_hostile_names_and_hidden_characters_are_text_that_can_be_read(bro
         await expect(page).to_have_url(re.compile(r"/console/changed-tools\?server=up$"))
         await page.get_by_label("type its name, up__wipe").fill(await wipe.locator("h3 code").inner_text())
         await page.get_by_role("button", name=re.compile("^Accept up__wipe")).click()
-        await expect(page.get_by_role("status")).to_contain_text(re.compile("'up__wipe.*' counts as it is now"))
+        await expect(page.get_by_role("status")).to_contain_text(
+            re.compile("'up__wipe.*' is accepted in its current form")
+        )
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]
 
 
@@ -241,7 +243,10 @@ async def test_a_program_confirms_the_name_of_a_tool_with_warnings(tmp_path: Pat
             address, body = "/api/pins/up/look/accept", {"seen": seen}
             for wrong in (body, {**body, "confirm": "look"}):
                 code, message, _ = await ada.refused("POST", address, 409, json=wrong)
-                assert (code, message.startswith("'up__look' says something")) == ("confirmation_required", True)
+                assert (code, message.startswith("'up__look' contains text for models")) == (
+                    "confirmation_required",
+                    True,
+                )
             whole = {"seen": found["servers"][0]["seen"]}
             answer = await ada.client.post("/api/pins/up/accept", json=whole)
             assert [one["tool"] for one in answer.json()] == ["wipe"]
@@ -264,7 +269,7 @@ async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser,
         await expect(page.get_by_role("status")).to_contain_text("'up__wipe' is accepted in its current form.")
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]
         await page.get_by_role("button", name="Undo").click()
-        await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
+        await expect(page.get_by_role("status")).to_contain_text("1 tool is again as pinned before.")
         waiting = {one.tool: one.status for one in await console.board.pins.list(waiting=True)}
         assert waiting == {"look": "changed", "wipe": "changed"}
         (wipe,) = await console.board.pins.show("up/wipe")
@@ -274,7 +279,7 @@ async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser,
         await page.get_by_role("button", name="Accept up__look", exact=True).click()
         await expect(page.get_by_role("status")).to_contain_text("'up__look' is accepted in its current form.")
         await page.get_by_role("button", name="Undo").click()
-        await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
+        await expect(page.get_by_role("status")).to_contain_text("1 tool is again as pinned before.")
         await page.get_by_role("link", name="Keep blocked up__look").click()
         assert {one.tool for one in await console.board.pins.list(waiting=True)} == {"look", "wipe"}
         listed.now(look=LOOK, wipe=WIPE)

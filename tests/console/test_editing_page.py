@@ -203,7 +203,7 @@ async def test_an_entry_is_removed_with_what_names_it_shown(eve: Program, config
 async def test_what_cannot_be_read_comes_back_as_it_was_typed(eve: Program) -> None:
     typed = {"section": "agents", "name": "helper", "permissions": "no colon here", "role": "typed <i>role</i>"}
     found = await sent(eve, "/console/edit/form", 422, **typed)
-    assert "&#39;no colon here&#39; is no name with a value." in found
+    assert "&#39;no colon here&#39; is not a name with a value." in found
     assert "typed &lt;i&gt;role&lt;/i&gt;" in found
     found = await sent(eve, "/console/edit/form", 422, section="agents", name="helper", new="yes", role="kept")
     assert "This agent already exists." in found
@@ -220,7 +220,7 @@ async def test_who_is_second_keeps_what_they_typed(eve: Program, app: ConsoleApp
         theirs = await sent(ada, "/console/edit/form", 303, **helper, role="theirs")
         await sent(ada, "/console/edit/save", id=identity(theirs))
     found = await sent(eve, "/console/edit/save", 409, id=identity(mine))
-    assert "was changed meanwhile" in found
+    assert "was changed in the meantime" in found
     address = await sent(eve, "/console/edit/again", id=identity(mine))
     await sent(eve, "/console/edit/save", id=identity(address))
     assert "role: theirs" in text_of(config)

@@ -91,7 +91,7 @@ async def test_the_first_token_keeps_somebody_who_may_edit(browser: Browser, con
         await page.get_by_label("Name").fill("zoe")
         await page.get_by_label("helper").check()
         await page.get_by_role("button", name="Grant and show the token").click()
-        await expect(page.get_by_role("alert").first).to_contain_text("The first token has to open every agent")
+        await expect(page.get_by_role("alert").first).to_contain_text("The first token has to be for every agent")
         await page.get_by_label("Every agent").check()
         await page.get_by_label("Edit the configuration").check()
         await page.get_by_role("button", name="Grant and show the token").click()

@@ -358,7 +358,7 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
     assert set(sent[0]) - set(sent[1]) == {"print_page"}
     assert sent[1] == sent[2]
     assert [(event["subject"], event["agent"]) for event in seen] == [("tool:print_page", "assistant")]
-    assert "tool:print_page is not taken by the provider" in caplog.text
+    assert "tool:print_page was rejected by the model provider" in caplog.text
 
 
 @pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)

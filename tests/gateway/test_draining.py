@@ -116,7 +116,7 @@ async def test_nobody_waits_who_interrupts_or_serves_on_loopback(config: Path, h
 async def test_a_time_to_drain_that_cannot_be_meant_is_one_clear_error(config: Path, seconds: float) -> None:
     """G14: before anything is served."""
     async with Pegboard.open(config) as board:
-        with pytest.raises(UsageError, match="is no time to drain") as raised:
+        with pytest.raises(UsageError, match="is not a time to drain") as raised:
             await run_http(board, port=0, drain=seconds)
         assert raised.value.hint == "Give --drain a number from 0 to 3600."
 

@@ -105,7 +105,7 @@ async def test_a_store_that_is_lost_loses_nobody(tmp_path: Path, caplog: pytest.
     async with beating(double, HERE) as heartbeat:  # type: ignore[arg-type]
         await until(lambda: set(heartbeat.others) == {"other"})
         double.lose()
-        await until(lambda: any("do not hear of this one" in line for line in caplog.messages))
+        await until(lambda: any("cannot see this one" in line for line in caplog.messages))
         await real.withdraw("other")  # as what lasts half a minute has ended in an outage
         assert await heartbeat.find("other") is not None
         double.find()
@@ -114,7 +114,7 @@ async def test_a_store_that_is_lost_loses_nobody(tmp_path: Path, caplog: pytest.
         assert await heartbeat.find("other") is not None
         await real.announce(other, seconds=60)
         await until(lambda: heartbeat.others["other"].seen_at > 0)
-    assert sum("do not hear of this one" in line for line in caplog.messages) == 1
+    assert sum("cannot see this one" in line for line in caplog.messages) == 1
     await real.aclose()
 
 

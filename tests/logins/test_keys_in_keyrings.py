@@ -83,7 +83,7 @@ async def test_g11_the_command_says_in_one_sentence_that_the_keyring_is_locked(
     said = capsys.readouterr()
     error = json.loads(said.out)["error"]
     assert error["code"] == "key_not_available"
-    assert error["message"].endswith("pegboard.db cannot be had: the keyring is locked.")
+    assert error["message"].endswith("pegboard.db cannot be read: the keyring is locked.")
     assert error["hint"].startswith("Unlock it, then try again. Without the keyring, set PEGBOARD_KEY")
     assert await listed(configuration, tmp_path) == 6
     plain = capsys.readouterr()
@@ -104,7 +104,7 @@ async def test_g11_where_there_is_no_keyring_logins_of_one_are_not_shadowed_by_a
     with used(NoKeyring()):
         async with Pegboard.open(configuration) as board:
             refused = await (await session_of(board)).call("linear__whoami", {})
-    assert "cannot be had: this system has no keyring. Without the keyring, set PEGBOARD_KEY" in refused.message
+    assert "cannot be read: this system has no keyring. Without the keyring, set PEGBOARD_KEY" in refused.message
     assert keys_beside(configuration) == []
     with used(desktop):
         async with Pegboard.open(configuration) as board:

@@ -479,7 +479,7 @@ def test_without_kernel_support_a_server_is_unavailable_or_runs_with_a_warning(
     assert [reason in line for line in strict] == [True, True]
     assert "`if_possible: true` under `confine` in `servers: one` runs it unconfined there." in strict[0]
     assert first == second == "['reach']"
-    assert ran.stderr.count("server 'one' RUNS UNCONFINED, with all that its user may") == 1
+    assert ran.stderr.count("server 'one' RUNS UNCONFINED, with all rights of its user") == 1
 
 
 @pytest.fixture

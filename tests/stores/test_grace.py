@@ -249,4 +249,4 @@ async def test_a_store_that_is_lost_at_the_end_says_how_many_records_are_lost(
     await store.change_token()
     store.record_later(call("one"))
     await store.aclose()
-    assert "Records of calls that are not written: 1. The store of the test cannot be reached now" in caplog.text
+    assert "Records of calls that could not be written: 1. The store of the test cannot be reached now" in caplog.text

@@ -96,7 +96,7 @@ async def test_g11_where_there_is_no_keyring_the_key_is_made_in_a_file_but_not_b
     other = tmp_path / "other.db"
     with used(nothing):
         with pytest.raises(
-            StoreError, match=r"cannot be had: (this system has no keyring|the keyring does not keep values)"
+            StoreError, match=r"cannot be read: (this system has no keyring|the keyring does not keep values)"
         ):
             await texts(path)
         assert not key_of(path).exists()

@@ -161,7 +161,7 @@ async def test_a_server_is_looked_over(url: str, filled: PostgresStore, monkeypa
     monkeypatch.delenv("PEGBOARD_KEY")
     assert (await PostgresCopies(url).check()).sealed == replace(found.sealed, place="", unopened=9, opened={})
     monkeypatch.setenv("PEGBOARD_KEY", "none")
-    assert "does not hold a key" in (await PostgresCopies(url).check()).sealed.problem
+    assert "is not a key" in (await PostgresCopies(url).check()).sealed.problem
 
 
 async def test_numbers_that_would_be_given_twice_are_a_fault(

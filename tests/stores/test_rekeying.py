@@ -139,7 +139,7 @@ async def test_g11_what_nobody_has_the_key_to_is_counted_and_left(
 @pytest.mark.parametrize(
     ("second", "code", "message"),
     [
-        (KEY, "key_given_twice", "PEGBOARD_SECOND_KEY holds the key that secrets are sealed with already"),
+        (KEY, "key_given_twice", "PEGBOARD_SECOND_KEY contains the key that secrets are sealed with now"),
         ("no key", "key_not_valid", "PEGBOARD_SECOND_KEY is not a key: 32 bytes in base64"),
     ],
 )

@@ -349,7 +349,7 @@ async def test_g11_secrets_without_their_key_are_counted_and_no_key_is_made(
     assert (found.place, found.unopened, found.sound) == ("variable", 9, False)
     monkeypatch.setenv("PEGBOARD_KEY", "no key")
     found = (await SqliteCopies(filled.path).check()).sealed
-    assert "PEGBOARD_KEY does not hold a key" in found.problem
+    assert "PEGBOARD_KEY is not a key" in found.problem
 
 
 async def test_a_damaged_store_is_found_out(filled: SqliteStore) -> None:
