@@ -100,7 +100,7 @@ UNFIT: list[tuple[bytes, int, str, str]] = [
     ),
     (b'{"name":"post","value":false,"valeu":1}', 422, "bad_request", "`valeu` is not known here"),
     (json.dumps({f"<{n}>" * 100: 0 for n in range(99)}).encode(), 422, "bad_request", "; and 96 more."),
-    (b" " * 300_000, 413, "body_too_large", "The body has 300,000 bytes; at most 262,144 are read."),
+    (b" " * 300_000, 413, "body_too_large", "The body has 300,000 bytes; at most 262,144 are allowed."),
 ]
 
 

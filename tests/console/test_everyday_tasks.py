@@ -343,7 +343,7 @@ async def test_a_budget_is_raised_with_at_most_four_presses(browser: Browser, co
     """P10: as a number; what is no number comes back beside its field with what was typed."""
     async with running(config) as console, somebody(console, browser) as hand:
         await hand.find("writer budget", "Edit agent writer")
-        await hand.page.get_by_label("Tokens", exact=True).fill("9000")
+        await hand.page.get_by_role("group", name="Budget").get_by_label("Tokens", exact=True).fill("9000")
         await hand.press(hand.page.get_by_role("button", name="Review changes"))
         await saved(hand, "Edit agent writer")
         assert hand.presses == 3
@@ -379,7 +379,7 @@ async def test_a_rule_before_anything_is_deleted_takes_four_presses(browser: Bro
     async with running(config) as console, somebody(console, browser) as hand:
         await hand.find("approval rule", "Edit")
         await hand.press(hand.page.get_by_role("main").get_by_role("link", name="mail", exact=True))
-        rules = hand.page.get_by_label("Approval rules", exact=True)
+        rules = hand.page.get_by_label("Approve", exact=True)
         await rules.fill(f"{await rules.input_value()}\ndelete_*: always")
         await hand.press(hand.page.get_by_role("button", name="Review changes"))
         await saved(hand, "Edit plugin mail")

@@ -302,7 +302,7 @@ async def test_a_session_is_used_in_no_other_loop_while_that_of_its_board_runs(o
         async def elsewhere() -> None:
             uses = (session.surface, session.end_turn, lambda: session.call("note_list"), session.approvals.list)
             for use in uses:
-                with pytest.raises(UsageError, match=r"runs in another thread.*open_sync"):
+                with pytest.raises(UsageError, match=r"loop of another thread.*open_sync"):
                     await use()
 
         await asyncio.to_thread(asyncio.run, elsewhere())

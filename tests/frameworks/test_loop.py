@@ -429,7 +429,7 @@ async def test_arguments_that_are_no_json_are_an_answer(board: Pegboard, form: F
     async with talk(session, form, scripted_model([("add_numbers", '{"first": 1')], "Sorry.")) as one:
         assert await one.say("Add.") == "Sorry."
         ((text, failed),) = results_of(one.messages)
-        assert ("no JSON object" in text, failed, RAN) == (True, True, [])
+        assert ("not a JSON object" in text, failed, RAN) == (True, True, [])
 
 
 @pytest.mark.parametrize(

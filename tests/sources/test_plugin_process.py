@@ -443,7 +443,7 @@ async def test_g9_the_session_state_of_a_toolkit_is_in_the_store_and_outlives_it
 async def test_a_toolkit_that_keeps_its_data_in_a_file_of_pegboards_is_unavailable():
     spec = RegisteredSpec(name="scheduler", loader="agno:agno.tools.scheduler:SchedulerTools")
     async with processes() as source:
-        with pytest.raises(ToolUnavailableError, match="no confined plugin reaches") as caught:
+        with pytest.raises(ToolUnavailableError, match="no confined plugin can reach") as caught:
             await source.describe(spec, {})
     assert caught.value.hint == "Remove its `confine`."
 

@@ -122,7 +122,11 @@ async def test_a_proxy_that_wants_a_login_is_named_with_its_variable(
 
 @pytest.mark.parametrize(
     ("address", "why"),
-    [(NOWHERE, "cannot be reached"), ("teapot://127.0.0.1:9", "is of no kind"), ("http://a b:x", "is no address")],
+    [
+        (NOWHERE, "cannot be reached"),
+        ("teapot://127.0.0.1:9", "is of an unknown kind"),
+        ("http://a b:x", "is no address"),
+    ],
 )
 async def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
     source: McpSource, web: ServerSpec, monkeypatch: pytest.MonkeyPatch, address: str, why: str

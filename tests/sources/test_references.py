@@ -283,7 +283,7 @@ async def refused(source: McpSource, spec: ServerSpec) -> str:
         ("${cmd:false}", "ended with code 1"),
         ("${cmd:true}", "is empty"),
         ("${cmd:cat}", "is empty"),
-        ("${cmd:cat binary}", "prints what is not UTF-8"),
+        ("${cmd:cat binary}", "prints text that is not UTF-8"),
     ],
 )
 async def test_g13_a_value_that_cannot_be_read_makes_its_server_unavailable_and_says_what_to_do(
@@ -322,7 +322,7 @@ async def test_g13_a_value_that_would_break_a_header_is_refused_without_being_sh
     (kept / "token.txt").write_text(f"{VALUE}\r\nX-More: {VALUE}")
     spec = servers(kept, gh={"url": web, "headers": {"Authorization": "Bearer ${file:token.txt}"}})["gh"]
     said = await refused(source, spec)
-    assert "${file:token.txt} cannot stand in the header 'Authorization'" in said
+    assert "${file:token.txt} cannot be used in the header 'Authorization'" in said
     assert VALUE not in said
     assert Web.seen == []
 

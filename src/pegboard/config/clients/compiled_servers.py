@@ -145,7 +145,7 @@ def _compile_file(file: ServerFile, machine: Machine) -> CompiledServers:
     off = dict(client.unavailable)
     for path in expansion.references:
         if len(path) > 1 and not may_refer(path):
-            off.setdefault(str(path[1]), f"{WRONG}: a value that is read when it starts cannot stand in `{path[2]}`")
+            off.setdefault(str(path[1]), f"{WRONG}: a value that is read when it starts cannot be used in `{path[2]}`")
     for missing in expansion.missing:
         if len(missing.path) > 1 and missing.kind != "syntax":
             off.setdefault(str(missing.path[1]), _why_missing(missing, file.spot.client.title))

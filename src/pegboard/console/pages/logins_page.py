@@ -45,7 +45,7 @@ async def start_login(context: Context, visit: OperatorRequest, server: str) -> 
     back = f"{request.url.scheme}://{request.headers['host']}{CALLBACK}"
     pending = await logins.begin(server, LoginOwner(operator.name), redirect=back)
     if pending is None:
-        raise UsageError(f"'{visit.names.shown(server)}' requires no login, or has one of yours that counts.")
+        raise UsageError(f"'{visit.names.shown(server)}' requires no login, or you have a valid one.")
     return pending
 
 
