@@ -98,7 +98,7 @@ def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("git", "http://127.0.0.1:9/mcp"), 3, "has a server or plugin 'git' already"),
+        (("git", "http://127.0.0.1:9/mcp"), 3, "already has a server or plugin 'git'"),
         (("a", "--env", "X=1", "http://127.0.0.1:9/mcp"), 2, "--env is for a command"),
         (("a", "--header", "X: 1", "--", "b"), 2, "--header is for an address"),
         (("a", "--env", "X", "--", "b"), 2, "Write --env NAME=VALUE"),

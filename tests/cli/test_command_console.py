@@ -96,7 +96,7 @@ def test_where_something_confined_has_network_neither_the_token_nor_a_code_is_wh
         assert token.read_text().strip() not in running.seen
         assert f"Console: {url} (`pegboard console` opens it)\n" in running.seen
         ran = run("console")
-        assert "open the address yourself" in ran.err
+        assert "open this address yourself" in ran.err
         assert not browser.exists()
         assert signs_in(ran.out.strip())
 
@@ -134,7 +134,7 @@ def test_where_no_browser_starts_the_address_is_enough(
         monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
         ran = subprocess.run(pegboard_command("console"), capture_output=True, text=True, timeout=DEADLINE)
         assert (ran.returncode, ran.stdout.startswith(url)) == (0, True)
-        assert "open the address yourself" in ran.stderr
+        assert "open this address yourself" in ran.stderr
 
 
 def test_a_script_gets_one_document_and_nothing_is_opened(run: Run, project: Path, browser: Path) -> None:

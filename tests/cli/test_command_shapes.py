@@ -178,12 +178,12 @@ def test_s1_session_forget_counts_what_it_forgets_of_one_principal_or_agent_or_o
     gone = run("session", "forget", "--principal", "ada", "--agent", "opener", "--json")
     assert misfits(gone.json, shape) == []
     assert (gone.code, gone.json["forgotten"]) == (0, 1)
-    assert run("session", "forget", "--principal", "ada").out == "1 remembered use for 'ada' forgotten.\n"
-    assert run("session", "forget").out == "2 remembered uses for 'local' forgotten.\n"
+    assert run("session", "forget", "--principal", "ada").out == "1 remembered use for 'ada' deleted.\n"
+    assert run("session", "forget").out == "2 remembered uses for 'local' deleted.\n"
     assert run("session", "forget", "--json").json["forgotten"] == 0
     everyone = run("session", "forget", "--everyone", "--agent", "assistant", "--json")
     assert everyone.json == {"status": "ok", "forgotten": 1, "principal": None, "agent": "assistant"}
-    assert run("session", "forget", "--everyone").out == "1 remembered use for everyone forgotten.\n"
+    assert run("session", "forget", "--everyone").out == "1 remembered use for everyone deleted.\n"
     assert ("forget", "ada") in [(record["kind"], record["principal"]) for record in run("audit", "--json").json]
 
 

@@ -185,4 +185,4 @@ def test_a_switch_is_set_for_all_agents_at_once(run: Run, folder: Path) -> None:
     again = run("permissions", "set", "clock", "false", "--all-agents")
     assert "0 changed" in again.out
     refused = run("permissions", "set", "clock", "false", "--all-agents", "--agent", "a")
-    assert (refused.code, "is for every agent" in refused.err) == (2, True)
+    assert (refused.code, "sets every agent" in refused.err) == (2, True)

@@ -76,7 +76,7 @@ def test_a_token_that_may_switch_grants_nothing_that_the_file_does_not(
         ran = run("permissions", "set", name, value, "--agent", "other", "--json")
         assert (ran.code == 0, right in str(ran.json)) == (not right, True), (name, value, token)
     records = run("audit", "--kind", "permission", "--json").json
-    assert [one["by"] for one in records if "does not grant" in one["reason"]] == ["bob"]
+    assert [one["by"] for one in records if "more than the file does" in one["reason"]] == ["bob"]
 
 
 def waiting(run: Run, path: str = "a") -> str:

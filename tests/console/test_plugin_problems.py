@@ -82,7 +82,7 @@ async def test_what_check_reports_of_plugins_is_on_the_page_of_settings(folder: 
             ("warning", "unavailable", "servers.gone"),
         ]
         page = (await root.client.get(ADDRESS)).text.replace("<wbr>", "")
-        for text in ("tools of 3", "no-such-program-anywhere", "says now that it only reads", "as non-destructive"):
+        for text in ("tools of 3", "no-such-program-anywhere", "now claims to be read-only", "as non-destructive"):
             assert text in page
         assert counted(page) == 6
         assert counted((await root.client.get("/console/access")).text) == 6

@@ -190,7 +190,7 @@ async def test_only_operators_of_every_agent_see_servers(config: Path) -> None:
                 ("server?name=gti", 404, "Did you mean &#39;git&#39;?"),
                 ("server/log?name=", 404, "There is no server or plugin"),
                 ("servers?state=odd", 400, "States: failed, unavailable"),
-                ("servers?offset=x", 400, "is no number"),
+                ("servers?offset=x", 400, "is not a number"),
             ):
                 answer = await ada.client.get(f"/console/{address}")
                 assert (answer.status_code, said in answer.text) == (status, True), answer.text

@@ -69,7 +69,7 @@ async def test_a_turn_is_ended_a_loadout_chosen_and_a_session_deleted(ada: Progr
         ("POST", "/end-turn", {}),
     ):
         code, message, hint = await ada.refused(method, at(action), 404, **options)
-        assert (code, message[:29], bool(hint)) == ("unknown_session", "There is no session '", True)
+        assert (code, message[:21], bool(hint)) == ("unknown_session", "There is no session '", True)
 
 
 async def test_names_to_load_that_do_not_fit(ada: Program, mailer: Pegboard) -> None:

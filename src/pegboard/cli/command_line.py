@@ -121,7 +121,7 @@ GROUPS: Final = {
         "bill": "Show tokens sent, calls made, and what was saved.",
         "stats": "Show how often each tool was called, and how often it failed.",
         "suggest": "Propose what should be loaded from the start, and toolkits.",
-        "eval": "Measure how often search finds the right tool for your own requests.",
+        "eval": "Measure how often search finds the right tool.",
     },
     "Operate": {
         "permissions": "Show and set the switches of agents.",

@@ -121,7 +121,7 @@ def _plugins_described_by_names(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield a line on each plugin of which only the names of its tools say what it is for."""
     derived = {str(row["plugin"]): row["purpose"]["text"] for row in rows if row["purpose"]["by"] == "tools"}
     if derived:
-        yield "\nThe purpose of these is derived from their tools; set `description:` for a better one:"
+        yield "\nDescribed from their tools; `description:` in the file replaces that:"
         yield from (f"  {name}: {text}" for name, text in derived.items())
 
 
