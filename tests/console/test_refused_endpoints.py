@@ -53,7 +53,9 @@ async def test_what_was_refused_stands_with_its_line_wherever_operators_look(con
         async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
             for name, what in (("reads", "Server"), ("charts", "Plugin")):
                 state = await ada.ask("GET", f"/api/servers/{name}")
-                assert state["refused"] == [{"kind": "read", "what": str(there), "line": line, "why": "", "by": "process"}]
+                assert state["refused"] == [
+                    {"kind": "read", "what": str(there), "line": line, "why": "", "by": "process"}
+                ]
                 assert state["state"] in {"down", "backing_off", "unavailable"}
                 log = (await ada.ask("GET", f"/api/servers/{name}/log"))["lines"]
                 said = f"it says that it could not read '{there}': {line} would allow it"

@@ -120,7 +120,7 @@ def test_g12_a_daemon_that_is_stopped_is_started_by_the_next_call(daemon: OwnDae
         assert client.call()["folder"] == str(config.parent)
         assert pid not in until(daemon.pids)
         assert client.end() == (0, "")
-    assert "it listens" in daemon.command("daemon", "logs").stdout
+    assert "listening" in daemon.command("daemon", "logs").stdout
 
 
 def test_g12_a_configuration_that_is_broken_meanwhile_is_an_error_of_the_call(daemon: OwnDaemon, config: Path) -> None:

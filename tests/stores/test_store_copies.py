@@ -137,7 +137,7 @@ async def test_s2_a_store_that_has_something_is_replaced_only_where_that_is_said
     other = SqliteStore(tmp_path / "other.db")
     await other.open()
     await other.save(OWN, "of the other", expected=0)
-    with pytest.raises(StoreError, match=r"has something already \(session: 1\); nothing was changed") as caught:
+    with pytest.raises(StoreError, match=r"is not empty \(session: 1\); nothing was changed") as caught:
         await put_in(SqliteCopies(other.path), lines)
     assert caught.value.code == "store_not_empty"
     await put_in(SqliteCopies(other.path), lines, replaced=True)
