@@ -22,7 +22,7 @@ AT_LEAST, BELOW = (2, 3), (3,)
 def missing_requirements() -> str:
     """Return what of the extra is not installed, or not in a version that fits; empty where all of it is.
 
-    >>> lacking()
+    >>> missing_requirements()
     ''
     """
     spec = find_spec("mcp")

@@ -136,7 +136,7 @@ def _wanting_login(board: Pegboard) -> list[str]:
 
 
 def _wanted_login_text(name: str) -> str:
-    return f"pegboard: server {name!r} wants a login: `pegboard login {shlex.quote(name)}`."
+    return f"pegboard: server {name!r} requires a login: `pegboard login {shlex.quote(name)}`."
 
 
 class _OperatorNotifier:

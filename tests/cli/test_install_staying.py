@@ -172,7 +172,7 @@ def test_a_start_of_ones_own_excludes_what_only_a_sandbox_of_vs_code_keeps(run: 
     """A7: with the reason, in text and JSON; the client's file has it still."""
     put(".vscode/mcp.json", SANDBOXED)
     ran = run("init", "--from", ".vscode/mcp.json")
-    assert "shell is excluded: VS Code runs it in a sandbox that lets it reach docs.example alone" in ran.out
+    assert "shell is excluded: VS Code runs it in a sandbox that lets it reach only docs.example" in ran.out
     assert "mcp-shell" not in Path("pegboard.yaml").read_text()
     again = run("init", "--from", ".vscode/mcp.json", "--force", "--json").json
     assert [one["name"] for one in again["staying"]] == ["shell"]

@@ -283,7 +283,7 @@ async def test_a_question_in_the_middle_of_two_calls_is_refused_and_then_they_qu
         (refused,) = await call(connected, "up__ask", requests=[FORM])
         assert "Several calls are under way over this connection" in refused["message"]
         assert [state["one_at_a_time"] for state in board.upstream_states()] == [True]
-        assert "server 'up' asked for elicitation while 2 calls were under way" in caplog.text
+        assert "server 'up' asked for elicitation while 2 calls were running" in caplog.text
         queued = [asyncio.ensure_future(call(connected, "up__ask", requests=[FORM])) for _ in range(3)]
         await asyncio.wait(queued, timeout=0.2)
         assert not any(task.done() for task in queued)

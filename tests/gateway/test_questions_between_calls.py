@@ -94,7 +94,7 @@ async def test_a_change_of_roots_is_told_to_the_servers_that_run(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("era", "can_answer", "why"),
-    [(HANDSHAKE, False, "does not take roots"), (MODERN, True, "it can be asked during calls alone")],
+    [(HANDSHAKE, False, "does not take roots"), (MODERN, True, "it can be asked only during calls")],
 )
 async def test_a_client_that_has_no_answer_refuses_in_words(
     tmp_path: Path, era: str, can_answer: bool, why: str
@@ -154,5 +154,5 @@ async def test_over_http_nobody_is_meant_between_calls(tmp_path: Path) -> None:
         await one.list_tools()
         await other.list_tools()
         await until(lambda: "q0" in server.heard())
-    assert "nobody to ask" in server.heard()["q0"]["error"]
+    assert "no one to ask" in server.heard()["q0"]["error"]
     assert [person.asked for person in people] == [[], []]

@@ -98,7 +98,7 @@ def test_g11_commands_say_how_one_logs_in(
     path.write_text(json.dumps(configuration))
     main([*command, "--json", "--config", str(path)])
     out = capsys.readouterr().out
-    assert "wants a login. Log in: `pegboard login linear`" in out
+    assert "requires a login. Log in: `pegboard login linear`" in out
     assert "headers" not in out
     assert ('"needs_login"' in out) is (command[0] == "check")
 

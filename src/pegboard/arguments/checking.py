@@ -77,9 +77,9 @@ def _allows_null_anywhere(value: Any) -> bool:
 def _allowing_null(schema: Any) -> Any:
     """Return a schema that takes null wherever it says `nullable: true`, as OpenAPI writes it.
 
-    >>> _with_null({"type": "string", "nullable": True})
+    >>> _allowing_null({"type": "string", "nullable": True})
     {'type': ['string', 'null']}
-    >>> _with_null({"$ref": "#/$defs/a", "nullable": True})
+    >>> _allowing_null({"$ref": "#/$defs/a", "nullable": True})
     {'anyOf': [{'$ref': '#/$defs/a'}, {'type': 'null'}]}
     """
     if isinstance(schema, list):

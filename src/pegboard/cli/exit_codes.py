@@ -83,10 +83,12 @@ def exit_code_of_call(answer: CallAnswer) -> int:
 def exit_code_of_outcome(status: str, items: Iterable[str]) -> int:
     """Return the exit code of an outcome: unavailable where nothing else stood in the way of any item.
 
-    >>> of_outcome("ok", ["loaded"]), of_outcome("partial", ["loaded", "tool_unavailable"])
+    >>> exit_code_of_outcome("ok", ["loaded"]), exit_code_of_outcome("partial", ["loaded", "tool_unavailable"])
     (0, 3)
-    >>> of_outcome("refused", ["tool_unavailable"]), of_outcome("refused", ["tool_unavailable", "not_found"])
-    (6, 3)
+    >>> exit_code_of_outcome("refused", ["tool_unavailable"])
+    6
+    >>> exit_code_of_outcome("refused", ["tool_unavailable", "not_found"])
+    3
     """
     if status == "ok":
         return DONE

@@ -184,7 +184,7 @@ class Printer:
 def without_controls(text: str) -> str:
     r"""Return text without what would steer a terminal; lines and indents stay.
 
-    >>> clean("a\x1b[2Jb\n\tc")
+    >>> without_controls("a\x1b[2Jb\n\tc")
     'a [2Jb\n\tc'
     """
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)

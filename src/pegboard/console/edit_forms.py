@@ -186,7 +186,7 @@ def filled_fields(form: Form, entry: Mapping[str, Any]) -> tuple[FilledField, ..
 def field_text(kind: Kind, value: Any) -> str:
     r"""Return a value as it is in a field.
 
-    >>> shown("names", ["a", {"b": {"c": 1}}]), shown("pairs", {"x": "always", "y": True, "z": "true"})
+    >>> field_text("names", ["a", {"b": {"c": 1}}]), field_text("pairs", {"x": "always", "y": True, "z": "true"})
     ('a\n{"b": {"c": 1}}', 'x: always\ny: true\nz: "true"')
     """
     match kind, value:

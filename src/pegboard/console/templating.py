@@ -122,9 +122,9 @@ def address_of(visit: OperatorRequest) -> str:
 def readable_text(text: object, limit: int = LONGEST) -> str:
     r"""Return a text as it can be read, cut.
 
-    >>> shown("safe\u202egpj.exe")
+    >>> readable_text("safe\u202egpj.exe")
     'safe<U+202E>gpj.exe'
-    >>> shown("abcdef", limit=3)
+    >>> readable_text("abcdef", limit=3)
     'abc … (3 more characters)'
     """
     whole = str(text)
@@ -168,7 +168,7 @@ def count_folded(arguments: Sequence[ArgumentOverview]) -> int:
 def format_number(value: float | None) -> str:
     """Return a number for people.
 
-    >>> number(20000), number(None)
+    >>> format_number(20000), format_number(None)
     ('20,000', 'not known')
     """
     return "not known" if value is None else f"{value:,.0f}"

@@ -205,7 +205,7 @@ def _similar_parameter(key: str, properties: JsonObject) -> str | None:
 def _normalized_name(name: str) -> str:
     """Return a name in one word of small letters.
 
-    >>> _word("tool_Name"), _word("toolName")
+    >>> _normalized_name("tool_Name"), _normalized_name("toolName")
     ('toolname', 'toolname')
     """
     return "".join(character for character in name if character.isalnum()).casefold()

@@ -163,7 +163,7 @@ def _result(result: FoundTool, answer: _Answer, *, several: bool) -> dict[str, A
 def shorten_names(names: Iterable[str]) -> str:
     """Return names in one text, what several have in front stated once.
 
-    >>> shortened(["git__log", "read", "git__diff", "file__read"])
+    >>> shorten_names(["git__log", "read", "git__diff", "file__read"])
     'git__{log, diff}, read, file__read'
     """
     groups: dict[tuple[str, bool], list[str]] = {}

@@ -63,7 +63,7 @@ class Index:
         effects: whether each row reads (1), writes (-1) or does not say so (0).
         plugins: the rows by plugin.
         names: where the rows' names stand, for what begins one.
-        usual: what the best wrong answer usually reaches (:func:`pegboard.search.scores.calibrated`).
+        usual: what the best wrong answer usually reaches (:func:`pegboard.search.scores.calibrate_index`).
     """
 
     among: Searchable

@@ -29,7 +29,7 @@ def parse_odd_json(data: bytes | bytearray | str) -> Any:
 
     Raises ``TooDeepError``, and ``ValueError`` for what is no JSON.
 
-    >>> read(b'{"a": "\\ud83d!", "b": "\\ud83d\\ude00"}')
+    >>> parse_odd_json(b'{"a": "\\ud83d!", "b": "\\ud83d\\ude00"}')
     {'a': '\ufffd!', 'b': '😀'}
     """
     text = data if isinstance(data, str) else data.decode("utf-8", errors="replace")

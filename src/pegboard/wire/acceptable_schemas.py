@@ -61,7 +61,7 @@ def tool_for_provider(tool: Tool, provider: SchemaProvider) -> tuple[Tool, tuple
     """Return a tool as a provider takes it, the same one where nothing has to change, and what was changed.
 
     >>> point = {"type": "object", "properties": {"at": {"type": "array", "prefixItems": [{"type": "number"}]}}}
-    >>> taken, changes = as_taken(Tool(plugin="map", name="pin", input_schema=Frozen(point)), "chat")
+    >>> taken, changes = tool_for_provider(Tool(plugin="map", name="pin", input_schema=Frozen(point)), "chat")
     >>> taken.input_schema["properties"]["at"]["items"], changes
     ({'type': 'number'}, ("an array has 'items' for all of its places",))
     """

@@ -66,7 +66,7 @@ def deny_in_filters(rules: list[ClaudeRule], filters: Mapping[str, dict[str, Any
     """Return the filters of servers with what rules deny of their tools taken out.
 
     >>> rule = ClaudeRule(kind="deny", text="mcp__git__git_push", server="git", tool="git_push", file="settings.json")
-    >>> denied([rule], {})
+    >>> deny_in_filters([rule], {})
     {'git': {'exclude_tools': ['git_push']}}
     """
     found = {name: dict(rule) for name, rule in filters.items()}

@@ -153,7 +153,7 @@ def secret_part_of(before: str, argument: str) -> tuple[str, str]:
 def names_a_secret(name: str) -> bool:
     """Return whether the values of this name are secrets.
 
-    >>> tells("GITHUB_TOKEN"), tells("LOG_LEVEL")
+    >>> names_a_secret("GITHUB_TOKEN"), names_a_secret("LOG_LEVEL")
     (True, False)
     """
     return mask_overrides({name: "value"}, Masker(), frozenset())[name] == MASK

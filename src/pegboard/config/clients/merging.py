@@ -136,7 +136,7 @@ def plain_names(taken: ServersToTake) -> list[str]:
 def discoverable_with(profile: Mapping[str, Any], name: str) -> list[str] | None:
     """Return what an agent's ``discoverable`` is once it may load a server; None where it may already.
 
-    >>> granting({"discoverable": ["git"]}, "time"), granting({"discoverable": ["*"]}, "time")
+    >>> discoverable_with({"discoverable": ["git"]}, "time"), discoverable_with({"discoverable": ["*"]}, "time")
     (['git', 'time'], None)
     """
     patterns = [one for one in _list(profile.get("discoverable")) if isinstance(one, str)]

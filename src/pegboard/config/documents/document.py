@@ -133,7 +133,7 @@ class Document:
 def dotted_path(path: Sequence[PathKey], *, whole: bool = False) -> str:
     """Return a path as it is shown; the place of an entry in a list says enough at the end, unless it is ``whole``.
 
-    >>> dotted(("toolkits", "data", "tools", 3, "sql")), dotted(("agents", "a", "tools", 1))
+    >>> dotted_path(("toolkits", "data", "tools", 3, "sql")), dotted_path(("agents", "a", "tools", 1))
     ('toolkits.data.tools[3].sql', 'agents.a.tools')
     """
     parts = list(path)

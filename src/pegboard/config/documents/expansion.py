@@ -118,7 +118,7 @@ class Expansion:
 def escape_references(text: str) -> str:
     """Return a text in which a sign is no reference that begins none; ``${NAME}`` and the like stay.
 
-    >>> escaped("${1} of ${HOME}")
+    >>> escape_references("${1} of ${HOME}")
     '$${1} of ${HOME}'
     """
     return _EACH_KIND.sub(lambda found: "$${" if found[0] == "${" else found[0], text)

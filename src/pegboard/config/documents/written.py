@@ -45,7 +45,7 @@ _Dumper.add_multi_representer(str, _text)
 def yaml_in_line(value: Any) -> str:
     """Return a value as YAML in one line, quoted where it would mean something else.
 
-    >>> in_line({"a": ["1", 1, "yes", "x: y"]}), in_line("")
+    >>> yaml_in_line({"a": ["1", 1, "yes", "x: y"]}), yaml_in_line("")
     ("{a: ['1', 1, 'yes', 'x: y']}", "''")
     """
     shown = value if is_list(value) or is_mapping(value) else [value]

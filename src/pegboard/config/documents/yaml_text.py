@@ -188,9 +188,9 @@ def _spot(event: Any) -> tuple[int, int]:
 def plain_value(text: str) -> Any:
     """Return what unquoted text stands for; dates and clock times stay text.
 
-    >>> resolved("5"), resolved("1_000"), resolved("0x10"), resolved("1.5"), resolved("12:30"), resolved("~")
-    (5, 1000, 16, 1.5, '12:30', None)
-    >>> resolved("no"), type(resolved("no")).__name__
+    >>> [plain_value(text) for text in ("5", "1_000", "0x10", "1.5", "12:30", "~")]
+    [5, 1000, 16, 1.5, '12:30', None]
+    >>> plain_value("no"), type(plain_value("no")).__name__
     ('no', 'YamlWord')
     """
     if text in _CONSTANTS:

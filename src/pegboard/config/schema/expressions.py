@@ -56,7 +56,7 @@ def _why_invalid(pattern: str) -> str:
 def pattern_matches(pattern: str, text: str) -> bool:
     """Return whether the pattern is found anywhere in the text.
 
-    >>> matches("(?i)deploy", "Please Deploy it"), matches("^it", "Please Deploy it")
+    >>> pattern_matches("(?i)deploy", "Please Deploy it"), pattern_matches("^it", "Please Deploy it")
     (True, False)
     """
     found: bool = _compile_pattern(pattern).is_valid(text.encode(errors="replace").decode())

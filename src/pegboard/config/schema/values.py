@@ -40,7 +40,7 @@ _LONGEST: Final = 366 * 86400
 def kind_found(value: Any) -> str:
     """Return what kind of value was found; text is not repeated, it may be a secret.
 
-    >>> found("x"), found(5), found(True), found([1]), found(None)
+    >>> kind_found("x"), kind_found(5), kind_found(True), kind_found([1]), kind_found(None)
     ('a string', 'the number 5', 'true', 'a list', 'nothing')
     """
     match value:

@@ -129,7 +129,7 @@ def _as_slack(message: HookMessage) -> tuple[bytes, dict[str, str]]:
 def _escape_for_slack(text: str) -> str:
     """Return a text in which Slack finds no mention, link or mark of its own.
 
-    >>> _escaped("<!channel> *now*")
+    >>> _escape_for_slack("<!channel> *now*")
     '&lt;!channel&gt; ∗now∗'
     """
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

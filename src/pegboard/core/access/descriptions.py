@@ -146,7 +146,7 @@ def _find_imitations(name: str, others: OtherNames) -> Iterator[Finding]:
 def _appearance_of(name: str) -> str:
     """Return what a name looks like at a glance: its letters without signs, digits as letters, no plural.
 
-    >>> _look("Send-Mails") == _look("send_mai1") == _look("s\u0435ndMail")
+    >>> _appearance_of("Send-Mails") == _appearance_of("send_mai1") == _appearance_of("s\u0435ndMail")
     True
     """
     plain = name.lower() if name.isascii() else "".join(map(_fold, name))

@@ -41,8 +41,8 @@ def declared_extensions(capabilities: Mapping[str, Any]) -> Frozen:
 def merge_extensions(servers: Iterable[JsonObject], *, modern: bool) -> dict[str, Any]:
     """Return the capabilities that a client is told, of what its servers declare; ``modern`` is its era.
 
-    >>> merged([{"extensions": {"com.ex/a": {"kinds": ["x"]}}}, {"extensions": {"com.ex/a": {}}}], modern=True)
-    {'extensions': {'com.ex/a': {'kinds': ['x']}}}
+    >>> merge_extensions([{"extensions": {"ex/a": {"kinds": ["x"]}}}, {"extensions": {"ex/a": {}}}], modern=True)
+    {'extensions': {'ex/a': {'kinds': ['x']}}}
     """
     extensions: dict[str, Any] = {}
     found: dict[str, Any] = {}

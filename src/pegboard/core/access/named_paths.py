@@ -189,8 +189,8 @@ def _parts_of(text: str) -> Iterator[str]:
 def is_moving_tool(tool: str) -> bool:
     """Return whether a tool of this name copies, moves or removes what it is given, folders with all that is in them.
 
-    >>> sweeps("delete_file"), sweeps("moveFile"), sweeps("list_files"), sweeps("remote")
-    (True, True, False, False)
+    >>> [is_moving_tool(name) for name in ("delete_file", "moveFile", "list_files", "remote")]
+    [True, True, False, False]
     """
     return any(word.lower() in _SWEEPING for word in _WORDS.findall(tool))
 

@@ -79,7 +79,7 @@ def category_of(plugin: str) -> str | None:
 def matches_pattern(pattern: str, name: str) -> bool:
     """Return whether a pattern names this plugin: exact, ``prefix*`` or ``*``; case is ignored (L2).
 
-    >>> matches("docker*", "Docker-compose"), matches("git", "github"), matches("*", "any")
+    >>> matches_pattern("docker*", "Docker-compose"), matches_pattern("git", "github"), matches_pattern("*", "any")
     (True, False, True)
     """
     pattern, name = pattern.casefold(), name.casefold()

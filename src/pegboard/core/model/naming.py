@@ -85,7 +85,7 @@ def is_within(one: str, other: str, slips: int) -> bool:
 
     A slip is a letter more, less or other, or two neighbours that changed places.
 
-    >>> within("devop", "devops", 1), within("gti", "git", 1), within("a", "abc", 1)
+    >>> is_within("devop", "devops", 1), is_within("gti", "git", 1), is_within("a", "abc", 1)
     (True, True, False)
     """
     if abs(len(one) - len(other)) > slips:

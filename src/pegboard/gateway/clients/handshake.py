@@ -91,7 +91,7 @@ def askable(capabilities: object) -> bool:
 def missing_capability(capabilities: Mapping[str, Any], method: str, params: JsonObject) -> str | None:
     """Return the capability that a client lacks for this request, or None.
 
-    >>> lacking({"elicitation": {}}, "elicitation/create", {"mode": "url"})
+    >>> missing_capability({"elicitation": {}}, "elicitation/create", {"mode": "url"})
     'elicitation by URL'
     """
     name = _CAPABILITY_OF.get(method, method)

@@ -86,7 +86,7 @@ def pass_on(result: Mapping[str, Any]) -> None:
 def merge_results(result: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the SDK's result with what was handed over laid over it; ``_meta`` has the keys of both.
 
-    >>> merged({"content": [], "_meta": {"a": 1}}, {"content": ["x"], "new": 2, "_meta": {"b": 3}})
+    >>> merge_results({"content": [], "_meta": {"a": 1}}, {"content": ["x"], "new": 2, "_meta": {"b": 3}})
     {'content': ['x'], '_meta': {'a': 1, 'b': 3}, 'new': 2}
     """
     meta = {**result.get("_meta", {}), **raw.get("_meta", {})}

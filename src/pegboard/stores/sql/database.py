@@ -185,7 +185,7 @@ def escape_value(value: Any) -> Any:
 
     A text always has the same form, so equality in SQL is equality of the texts.
 
-    >>> escaped("a\0"), escaped("a"), escaped(1)
+    >>> escape_value("a\0"), escape_value("a"), escape_value(1)
     ('a\x1a0000', 'a', 1)
     """
     if type(value) is not str or (value.isascii() and "\0" not in value and _ESCAPE not in value):
@@ -226,7 +226,7 @@ def unescaped_rows(rows: Iterable[Row]) -> list[Row]:
 def unescape_value(value: Any) -> Any:
     r"""Return the value that :func:`escaped` was given.
 
-    >>> unescaped(escaped("a\0\x1ab"))
+    >>> unescape_value(escape_value("a\0\x1ab"))
     'a\x00\x1ab'
     """
     if type(value) is not str or _ESCAPE not in value:
@@ -281,7 +281,7 @@ def insert_many(sql: str, rows: int) -> str:
 def where_clause(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
     """Return the WHERE of a query and its values, of conditions by their SQL; those of a value None are left out.
 
-    >>> where({"agent = ?": "a", "day > ?": None})
+    >>> where_clause({"agent = ?": "a", "day > ?": None})
     (' WHERE agent = ?', ['a'])
     """
     given = {sql: value for sql, value in conditions.items() if value is not None}
@@ -291,7 +291,7 @@ def where_clause(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
 def condition_of_values(column: str, values: Iterable[Any]) -> tuple[str, list[Any]]:
     """Return the condition that a column has one of some values, and the values.
 
-    >>> one_of("kind", ["call", "load"])
+    >>> condition_of_values("kind", ["call", "load"])
     ('kind IN (?, ?)', ['call', 'load'])
     """
     given = list(values)

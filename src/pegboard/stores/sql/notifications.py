@@ -354,7 +354,7 @@ def _words(kind: str, keys: Sequence[str]) -> list[str]:
 def _distance_outside(moment: float, first: float, last: float) -> float:
     """Return by how much a moment is behind, or before, a time: a clock that was read within it may be right.
 
-    >>> _outside(12.0, 10.0, 11.0), _outside(10.5, 10.0, 11.0), _outside(9.0, 10.0, 11.0)
+    >>> _distance_outside(12.0, 10.0, 11.0), _distance_outside(10.5, 10.0, 11.0), _distance_outside(9.0, 10.0, 11.0)
     (1.0, 0.0, -1.0)
     """
     return max(moment - last, 0.0) + min(moment - first, 0.0)
