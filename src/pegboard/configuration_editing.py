@@ -101,7 +101,7 @@ class EditableFile:
         return WrittenText(file=found.file, text=found.text, digest=found.digest, secrets=secrets)
 
     def value(self, text: str, path: Sequence[str]) -> Any:
-        """Return what is at a path of keys in a text, as it is written; None where nothing does."""
+        """Return what is at a path of keys in a text, as it is written; None where there is nothing."""
         return value_at(text, path, file=self.file)
 
     def servers(self, text: str) -> tuple[str, ...]:

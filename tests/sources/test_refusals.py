@@ -17,7 +17,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import Confinement, PythonSpec, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, RefusedAccess
-from pegboard.sources.confinement import ConfinementPolicy, RefusalReader
+from pegboard.sources.confinement import ConfinementPolicy, RefusalReader, given_files
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.plugin_process.source import PluginProcessSource
 
@@ -109,9 +109,25 @@ def test_what_a_failed_call_names_and_cannot_be_read_is_said() -> None:
         "n": 1,
     }
     found = list(reader().of_arguments(given))
-    assert [(one.kind, one.what, one.line) for one in found] == [READ]
+    assert [(one.kind, one.what, one.line) for one in found] == [READ, ("read", "/keys", "`confine: {read: [/keys]}`")]
     assert found[0].text.startswith("it cannot read '/srv/data/there', which the call names: `confine:")
-    assert [one.line for one in reader(own=own).of_arguments({"path": "/srv/data", "odd": "/srv/data\0"})] == [""]
+    assert list(reader(own=own).of_arguments({"path": "/srv/data", "odd": "/srv/data\0"})) == []
+
+
+def test_what_a_call_names_is_answered_alike_whether_or_not_it_is_there() -> None:
+    """A7, P10: a model that chooses the paths learns nothing of what is outside its confinement."""
+    there, missing = (list(reader().of_arguments({"path": f"/srv/data/{name}"})) for name in ("there", "missing"))
+    assert [one.text.replace("there", "missing") for one in there] == [one.text for one in missing] != []
+
+
+def test_what_may_be_a_secret_or_a_package_is_no_file_that_is_given() -> None:
+    """A7, X5: only what is written as a path, or as a file of a database, is named where one cannot be opened."""
+    args = ("@scope/pkg", "--db", "data/notes.db", "--file=/srv/data/x", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    assert list(given_files(args, {"KEY": "a/b+c/d", "DB": "~/notes.sqlite"}, "/srv/own")) == [
+        "/srv/own/data/notes.db",
+        "/srv/data/x",
+        f"{Path.home()}/notes.sqlite",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.saving import write_whole
 from pegboard.daemon import service_files
 from pegboard.errors import PegboardError, UsageError
+from pegboard.support.version import __version__
 from pegboard.thin.address import NoFolderError, address_of
 from pegboard.thin.connect import NoDaemonError, ask_all, connect
 
@@ -55,7 +56,7 @@ def status(as_json: JsonOption = False) -> int:
 
     def print_status(printer: Printer) -> int:
         found, problems = _ask_daemon("status")
-        found.sort(key=lambda one: one["since"])
+        found.sort(key=lambda one: one.get("since", 0.0))
         if printer.as_json:
             printer.document({"running": bool(found), "processes": found, "problems": problems})
             return DONE if found else UNAVAILABLE
@@ -74,6 +75,9 @@ def status(as_json: JsonOption = False) -> int:
 
 def _print_status(printer: Printer, found: Mapping[str, Any]) -> None:
     """Show one process: what it is, its clients, and the servers of each configuration with who called them."""
+    if found.get("version") != __version__:  # its answer may have another shape
+        printer.say(f"Process {found.get('pid')}, version {found.get('version')}.")
+        return
     memory = f", {_mebibytes(found['memory'])}" if found["memory"] else ""
     printer.say(f"Process {found['pid']}, version {found['version']}, {_describe_age(found['since'])}{memory}.")
     clients: list[dict[str, Any]] = found["clients"]
@@ -157,16 +161,18 @@ def restart(as_json: JsonOption = False) -> int:
     """End the daemon and start another one; clients go on with that."""
 
     def restart_daemon(printer: Printer) -> int:
-        _require_answers(_ask_daemon("stop")[1])
+        problems = _ask_daemon("stop")[1]
         try:
             connection = connect("status")
             connection.socket.close()
         except NoDaemonError as error:
             raise PegboardError(f"The daemon did not start: {error}.", code="server_failed") from error
         if printer.as_json:
+            _require_answers(problems)
             printer.document({"running": True, "pid": connection.answer["pid"]})
         else:
             printer.say(f"The daemon runs: process {connection.answer['pid']}.")
+            _require_answers(problems)
         return DONE
 
     return _run_guarded(restart_daemon, as_json=as_json)

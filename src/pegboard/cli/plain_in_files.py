@@ -41,7 +41,7 @@ _KEPT: Final = re.compile(r"\$\{(keyring|file):([^}]*)\}")
 
 
 def warnings_of(path: Path) -> Iterator[Problem]:
-    """Yield a warning for each secret that is in plain in a configuration, with what replaces it.
+    """Yield a warning for each secret in plain text in a configuration, with what replaces it.
 
     A token of `tokens:` may stand there, as long as no one else can read the file.
     """

@@ -25,7 +25,7 @@ _WRITTEN: Final[Mapping[ExportForm, Callable[[AuditLine], str]]] = {"jsonl": as_
 
 
 class RunningExports:
-    """The exports under way in one console; their parts are made one at a time, the person who reads them."""
+    """The exports under way in one console; their parts are made one at a time, for all readers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

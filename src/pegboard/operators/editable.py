@@ -71,7 +71,7 @@ class EditableConfiguration(Protocol):
         ...
 
     def value(self, text: str, path: Sequence[str]) -> Any:
-        """Return what is at a path of keys in a text, as it is written; None where nothing does."""
+        """Return what is at a path of keys in a text, as it is written; None where there is nothing."""
         ...
 
     def servers(self, text: str) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class PinView:
         status: ``pinned``, ``changed`` or ``new`` (it waits for a person), ``gone`` (the newest list lacks it).
         waits: whether a person is to look at it.
         by: who accepted the definition that counts; nothing where it is the one first seen, or passed.
-        claims: its own description and does not count yet: ``read_only``, ``harmless``.
+        claims: what the tool says of itself that does not count yet: ``read_only``, ``harmless``.
         digest: that of the definition which the newest list has; an answer names it.
         description: what the definition that counts says of it, or of a new one the definition of now.
         diff: how the two differ, as a unified diff, where it was asked for; of a new one what it is.

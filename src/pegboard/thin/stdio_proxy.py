@@ -209,7 +209,9 @@ class _Proxy:
         if number is not None:
             self._pending[number] = _PendingRequest(number, method, line)
         elif method == "notifications/cancelled":
-            self._pending.pop((params or {}).get("requestId"), None)
+            cancelled = (params or {}).get("requestId")
+            if isinstance(cancelled, int | str):
+                self._pending.pop(cancelled, None)
         self._remember_message(method, params, line)
         return True
 
@@ -356,7 +358,8 @@ class _Proxy:
             note, whole = self._passed.popleft()
             for line in whole.split(b"\n"):
                 if line:
-                    note(line)
+                    with suppress(TypeError, ValueError):  # such a line is no message: the daemon says so
+                        note(line)
 
     def _note_answer(self, line: bytes) -> None:
         if (found := _ANSWER.match(line)) is not None:

@@ -92,7 +92,7 @@ def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, Reached
 
 
 def server_of(services: Services, spec: PluginSpec, scope: str, owner: LoginOwner) -> ReachedServer | None:
-    """Return a server over one of its connections, or None where it is not one of the configuration any longer."""
+    """Return a server over one of its connections, or None where it is no longer in the configuration."""
     plugin, source = services.loader.catalog.plugins.get(spec.name), services.loader.source_of(spec)
     if plugin is None or services.loader.specs.get(spec.name) != spec or not isinstance(source, HasResources):
         return None

@@ -41,6 +41,8 @@ def report(services: Services, before: Snapshot, after: Snapshot) -> None:
     key, kept = after.info.key, starting_tools(after.permissions)
     start = active_tools(before.permissions, before.state)
     left = [one.tool.wire for tool_id, one in start.items() if tool_id not in kept and one.until is ALWAYS]
+    if not left:
+        return
     alone = after.permissions.agent.dialect == "toolkits"
     reached = "loads those that toolkits have, as its dialect wants" if alone else "finds, loads and calls these"
     text = (

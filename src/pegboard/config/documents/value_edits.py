@@ -93,7 +93,7 @@ def without_value(text: str, path: Path, *, file: str) -> str:
 
 
 def value_at(text: str, path: Path, *, file: str) -> Any:
-    """Return what is at a path of keys, None where nothing does; raises ``ConfigError`` for what cannot be read."""
+    """Return what is at a path of keys, None where there is nothing; raises ``ConfigError`` for what cannot be read."""
     value: Any = _read_document(text, file).value
     for key in path:
         value = value.get(key) if is_mapping(value) else None

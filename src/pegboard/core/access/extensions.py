@@ -109,7 +109,7 @@ def _join_values(first: Any, second: Any) -> Any:
 
 
 def is_extension(method: str) -> bool:
-    """Return whether a request may be one of an extension: it is not part of the protocol own."""
+    """Return whether a request may be one of an extension: it is none of the protocol's own methods."""
     label, slash, _ = method.partition("/")
     return method == DIRECTORY or (bool(slash) and label not in _NOT_EXTENDED)
 

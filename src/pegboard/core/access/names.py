@@ -1,7 +1,7 @@
 """What a name means: to a load, to a call, and to an operator (P9).
 
 Exact names first, then the one thing whose name differs in nothing but its case. To a load and a call, what is denied
-is in the way of nothing and looks like what does not exist.
+blocks nothing and looks like what does not exist.
 """
 
 from __future__ import annotations

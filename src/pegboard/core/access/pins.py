@@ -117,7 +117,7 @@ class PinnedTool:
     Attributes:
         plugin: the server.
         tool: the tool's own name; empty for what the server says of itself, which is here where it has changed.
-        wire: its name on the wire; the server's for its own description.
+        wire: its name on the wire; the server's name for what the server says of itself.
         status: it is as pinned; it has changed or is new, and waits for a person; the newest list lacks it.
         digest: that of the definition that the newest list has; nothing where it lacks the tool.
         by: who accepted the definition that counts; nothing where it is the one first seen, or passed.
@@ -327,7 +327,7 @@ class _PinDifferences:
 
 
 def accepted_pin(known: ServerPins, name: PinName, one: Listed, by: str) -> Pin:
-    """Return the pin of a tool whose definition of now a person has accepted: its own description counts."""
+    """Return the pin of a tool whose definition of now a person has accepted: what it says of itself counts."""
     pin = known.pins.get(name)
     later = pin is not None and (pin.later or pin.digest != one.digest)
     return Pin(name, one.digest, "", one.read_only, one.harmless, later, by)

@@ -187,7 +187,7 @@ class RegisteredSpec(PluginSettings):
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
     ``entry_point:name`` …); ``packages`` are what it imports besides, as they are installed. ``by_category`` is
     whether nothing but a category that an agent's loadout names brings it into the catalog (L9).
-    ``counterpart`` names what is in for it where that is not installed: ``module`` or ``module:object``.
+    ``counterpart`` names what replaces it where that is not installed: ``module`` or ``module:object``.
     ``module`` is what an installed package brings it in by, ``package`` the name and version of that package.
     """
 

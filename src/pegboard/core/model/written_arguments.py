@@ -1,7 +1,7 @@
 """Arguments in the shapes in which models write them, read in one way everywhere.
 
 Weaker models write an object as a text of JSON, or twice so, nothing as null or an empty text, numbers as texts, and
-ends of lines within texts as they are. What is for a tool of someone else is never changed but for being an object:
+ends of lines within texts as they are. What goes to another tool is never changed but for being an object:
 that tool judges it (X2).
 """
 

@@ -393,7 +393,7 @@ def _compute_starting_tools(
         active = ActiveTools(permissions, found)
         tools = _without_namesakes(permissions, _tools_of_session_loadout(permissions, loadout))
         active.add(tools, ALWAYS, LeaseReason.LOADOUT)
-        found = active.found
+        found = dict(islice(active.found.items(), permissions.constraints.most_at_start))
     return _keep_of_loadout(found, start_narrowing(permissions, State(loadout=loadout, shrunk=shrunk)))
 
 

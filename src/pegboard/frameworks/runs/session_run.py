@@ -256,7 +256,7 @@ class SessionRun:
         return self._prefixed[1]
 
     async def rejected_tools(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
-        """Return the session's tools of which a provider's error speaks: reported now, and with no request any longer.
+        """Return the session's tools of which a provider's error speaks: reported now, and no longer sent.
 
         Args:
             error: what the request failed with; none of a provider's is about a tool without its ``status_code``.

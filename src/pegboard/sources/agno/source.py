@@ -70,7 +70,7 @@ class AgnoSource(LocalSource):
 
 
 def _without_agno(spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
-    """Return what is in for a toolkit where Agno is not installed; it takes no overrides."""
+    """Return what replaces a toolkit where Agno is not installed; it takes no overrides."""
     if spec.counterpart and not overrides:
         return build_plugin(importlib.import_module(spec.counterpart), overrides, plugin=spec.name)
     raise ToolUnavailableError(

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, Literal
 
 from pegboard.core.access.named_paths import OwnPaths
@@ -42,6 +42,8 @@ _TO_SOCKETS: Final = frozenset(
     )
 )
 _PLAIN: Final = re.compile(r"[\w./~][\w./~@+-]*(?: [\w./~@+-]+)*")
+_PATHS: Final = ("/", "./", "../", "~/")
+_DATABASES: Final = frozenset({".db", ".db3", ".duckdb", ".sqlite", ".sqlite3"})
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -199,10 +201,15 @@ def named_paths(args: Iterable[str], env: Mapping[str, str], folder: str) -> Ite
 
 
 def given_files(args: Iterable[str], env: Mapping[str, str], folder: str) -> Iterator[str]:
-    """Yield the paths that are no folders, there or not, which the arguments and the environment of a server name."""
+    """Yield the paths that are no folders, there or not, which the arguments and the environment of a server name.
+
+    They are told where a database cannot be opened: a text that only has a slash in it may be a secret or a package.
+    """
     for text in (*args, *env.values()):
         for named in dict.fromkeys((text, text.partition("=")[2])):
             path = os.path.join(folder, os.path.expanduser(named))  # noqa: PTH111, PTH118
+            if not named.startswith(_PATHS) and PurePath(named).suffix not in _DATABASES:
+                continue
             if os.sep in named and not set("\0:") & set(named) and not os.path.isdir(path):  # noqa: PTH112
                 yield path
 

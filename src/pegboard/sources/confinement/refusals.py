@@ -147,12 +147,20 @@ class RefusalReader:
             yield from self._refusals_in_line(line, says)
 
     def of_arguments(self, arguments: JsonObject) -> Iterator[RefusedAccess]:
-        """Yield the paths in the arguments of a failed call that exist and that the process cannot read."""
+        """Yield the paths in the arguments of a failed call that the process cannot read.
+
+        A model chooses them, so the answer is that of the policy alone: it is the same whether or not something is
+        there, and follows no link.
+        """
         values = [value if isinstance(value, list | tuple) else (value,) for value in arguments.values()]
         texts = [text for inner in values for text in inner if isinstance(text, str) and text.startswith(("/", "~/"))]
-        for path in texts[:_MOST_ARGUMENTS]:
-            found = self._path(path, "", named=False) if "\0" not in path else ()
-            yield from (replace(one, by="call") for one in found if one.kind == "read")
+        for text in texts[:_MOST_ARGUMENTS]:
+            path = os.path.normpath(os.path.expanduser(text))  # noqa: PTH111
+            if len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path or self.policy.reads(path):
+                continue
+            if path != "/" and self.own.kind(path) is None:
+                line = line_for(self.confinement, "read", path)
+                yield RefusedAccess(kind="read", what=path, line=line, by="call")
 
     def _refusals_in_line(self, line: str, says: re.Match[str] | None) -> Iterator[RefusedAccess]:
         if says is None:

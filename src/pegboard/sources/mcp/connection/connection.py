@@ -422,10 +422,14 @@ class Connection:
         """Note and return what the text of an error says was refused to the process, where that is confined."""
         if self._last is None or self._last.refusals is None:
             return ()
-        return self._last.read_refusals(self.mask(text))
+        return tuple(one for one in self._last.read_refusals(self.mask(text)) if self._has_no_secret(one))
+
+    def _has_no_secret(self, refused: RefusedAccess) -> bool:
+        """Return whether what was refused may be shown: a path may come from a setting with a secret in it."""
+        return self.mask(refused.text) == refused.text
 
     def _note_refused(self, live: OpenConnection, found: Iterable[RefusedAccess]) -> None:
-        found = tuple(found)
+        found = tuple(one for one in found if self._has_no_secret(one))
         self.history.note_refused(found, live.pid)
         for one in found:
             if self.spec.confine is not None:

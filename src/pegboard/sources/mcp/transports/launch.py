@@ -139,8 +139,11 @@ def _made_data_folder(confinement: Confinement) -> str | None:
     """
     data = user_folders.plugin_data().absolute()
     for each in map(Path, (confinement.folder, *confinement.write)):
-        if each.is_relative_to(data):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if each.is_relative_to(data) and ".." not in each.parts and not each.is_file():
+            try:
+                each.mkdir(parents=True, exist_ok=True, mode=0o700)
+            except OSError as error:
+                raise ToolUnavailableError(f"its folder {str(each)!r} cannot be made: {error.strerror}") from None
     return confinement.folder if Path(confinement.folder).is_relative_to(data) else None
 
 

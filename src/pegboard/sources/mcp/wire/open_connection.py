@@ -275,9 +275,12 @@ class OpenConnection:
         return () if self.refusals is None else self._noted(self.refusals.read(text, printed=printed))
 
     def unread_arguments(self, arguments: JsonObject, mask: Callable[[str], str]) -> tuple[RefusedAccess, ...]:
-        """Note and return what the arguments of a failed call name and a confined process cannot read."""
+        """Return what the arguments of a failed call name and a confined process cannot read.
+
+        A model chose them, so operators are not shown them as something to grant.
+        """
         found = () if self.refusals is None else self.refusals.of_arguments(arguments)
-        return self._noted(one for one in found if mask(one.text) == one.text)
+        return tuple(one for one in found if mask(one.text) == one.text)
 
     def _noted(self, refused: Iterable[RefusedAccess]) -> tuple[RefusedAccess, ...]:
         found = tuple(refused)
