@@ -87,7 +87,7 @@ async def test_what_check_reports_of_plugins_is_on_the_page_of_settings(folder: 
         assert counted(page) == 6
         assert counted((await root.client.get("/console/access")).text) == 6
         servers = (await root.client.get("/console/server?name=up")).text.replace("<wbr>", "")
-        assert "a person is asked before it runs" in servers
+        assert "it needs approval before it runs" in servers
         code, _, _ = await ada.refused("GET", "/api/configuration", 403)
         assert (code, counted((await ada.client.get("/console/access")).text)) == ("every_agent_required", 0)
 
