@@ -46,10 +46,10 @@ def test_an_edit_is_taken_up_or_refused_and_both_are_told(project: Path) -> None
         config.write_text(config.read_text() + "  third: {}\n")
         running.until("the edited pegboard.yaml is in use now.\n")
         config.write_text(f"reload: ask\n{config.read_text()}  fourth: {{}}\n")
-        running.until("counts once `pegboard accept` or the console accepts it: agents.fourth\n")
+        running.until("apply once `pegboard accept` or the console accepts it: agents.fourth\n")
         running.until("the edited pegboard.yaml is in use now, without what waits for a person.\n")
         config.write_text("agents: 3\n")
-        assert "pegboard.yaml:1:9" in running.until("the last good one stays")
+        assert "pegboard.yaml:1:9" in running.until("the last valid one stays in use")
 
 
 def test_a_port_that_is_taken_is_told_with_what_to_do(run: Run, project: Path) -> None:

@@ -52,7 +52,7 @@ def console(
             why = "what is confined could read its code in the command line of a browser"
             printer.note(f"pegboard: open this address yourself: {why}.")
         elif not no_browser and not _open_browser(url):
-            printer.note("pegboard: no browser can be started here; open the address yourself.")
+            printer.note("pegboard: no browser can be started here; open this address yourself.")
         return DONE
 
     return run_guarded(Options(config=config, as_json=as_json), open_console)

@@ -56,7 +56,7 @@ def evaluate(
         typer.Option("--found", metavar="SHARE", min=0.0, max=1.0, help="Exit with 1 where less than this is found."),
     ] = 0.0,
 ) -> int:
-    """Measure how often search finds the right tool for your own requests."""
+    """Measure how often search finds the right tool."""
 
     async def evaluate_cases(board: Pegboard, printer: Printer) -> int:
         listed = search_cases(cases)
